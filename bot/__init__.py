@@ -1,0 +1,1 @@
+"""Everything that talks to people: questions in, answers out."""

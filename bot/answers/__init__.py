@@ -1,0 +1,1 @@
+"""Advice in, message out: templates, catalogues of words, charts."""

@@ -1,0 +1,1 @@
+"""Text in, workload out: recognisers, lexicons and the resolver."""

@@ -1,0 +1,1 @@
+"""What rules need from outside: override files, model configs, the Hub."""

@@ -1,0 +1,1 @@
+"""From footprints to advice: verdict, options, levers, tiers, explanation."""

@@ -1,0 +1,1 @@
+"""Hardware, price and model facts: data files, typed loaders and name resolution."""
