@@ -6,7 +6,7 @@ stay cheap; pydantic is imported only when something is read or written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from functools import cache
 from typing import Any, TypeVar
 
@@ -18,11 +18,11 @@ class WireError(ValueError):
 
 
 @cache
-def _adapter(kind: Any) -> Any:
+def _adapter(kind: Hashable) -> Any:
     from pydantic import ConfigDict, TypeAdapter
 
     if not hasattr(kind, "__pydantic_config__"):
-        kind.__pydantic_config__ = ConfigDict(extra="forbid")
+        setattr(kind, "__pydantic_config__", ConfigDict(extra="forbid"))  # noqa: B010 - dataclasses declare no such slot
     return TypeAdapter(kind)
 
 

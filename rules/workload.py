@@ -77,7 +77,7 @@ class ModelRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingWorkload:
-    """A training run on each of `hardware`'s devices. Lengths are tokens, `micro_batch` is sequences a device and pass."""
+    """A training run on all of `hardware`. Lengths are tokens, `micro_batch` is sequences a device and pass."""
 
     model: ModelRef
     kind: Literal["training"] = "training"
