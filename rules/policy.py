@@ -1,0 +1,153 @@
+"""The policy: every threshold of the advice, read from `policy.toml`, single values overridden by a team's own file."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from importlib import resources
+from typing import Any
+
+
+class PolicyError(ValueError):
+    """A policy file that cannot be used; the text names the section, the key and what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class FitPolicy:
+    """Shares of usable memory."""
+
+    tight_above_share: float
+    recommend_headroom_share: float
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPolicy:
+    """Memory held by others on a device, in GiB."""
+
+    desktop_reserve_gib: float
+
+
+@dataclass(frozen=True, slots=True)
+class QuickRulePolicy:
+    """T2's buffer as a share of the weights."""
+
+    buffer_share: float
+
+
+@dataclass(frozen=True, slots=True)
+class CandidatePolicy:
+    """Which devices and counts are considered, and how many options are shown."""
+
+    device_counts: tuple[int, ...]
+    oldest_release_year: int
+    options_shown: int
+    oversize_ratio: float
+
+
+@dataclass(frozen=True, slots=True)
+class CpuPolicy:
+    """Where a CPU is offered (I1, I2); sizes in billions of active parameters."""
+
+    interactive_active_params_b: float
+    batch_active_params_b: float
+    max_concurrency: int
+    usable_host_share: float
+
+
+@dataclass(frozen=True, slots=True)
+class OfficePolicy:
+    """Watts that an office circuit leaves for accelerators: `circuit_watts - host_watts`."""
+
+    circuit_watts: float
+    host_watts: float
+
+
+@dataclass(frozen=True, slots=True)
+class ConcurrencyPolicy:
+    """How many registered users are active at once, as a share."""
+
+    active_share_of_users: float
+
+
+@dataclass(frozen=True, slots=True)
+class PricePolicy:
+    """Age in days past which a price is called old."""
+
+    stale_after_days: int
+    spot_stale_after_days: int
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """All sections of the policy file."""
+
+    fit: FitPolicy
+    memory: MemoryPolicy
+    quick_rule: QuickRulePolicy
+    candidates: CandidatePolicy
+    cpu: CpuPolicy
+    office: OfficePolicy
+    concurrency: ConcurrencyPolicy
+    prices: PricePolicy
+
+
+_SECTIONS: dict[str, type] = {
+    "fit": FitPolicy,
+    "memory": MemoryPolicy,
+    "quick_rule": QuickRulePolicy,
+    "candidates": CandidatePolicy,
+    "cpu": CpuPolicy,
+    "office": OfficePolicy,
+    "concurrency": ConcurrencyPolicy,
+    "prices": PricePolicy,
+}
+
+
+@cache
+def default_policy() -> Policy:
+    """The policy that ships with the product."""
+    return policy_from(tomllib.loads(resources.files("rules").joinpath("policy.toml").read_text("utf-8")))
+
+
+def policy_from(data: Mapping[str, Any], base: Policy | None = None) -> Policy:
+    """Builds a policy from parsed TOML; keys that `data` lacks come from `base`.
+
+    Raises `PolicyError` for an unknown section or key, a value of the wrong type or a negative number.
+    """
+    unknown = set(data) - set(_SECTIONS)
+    if unknown:
+        raise PolicyError(f"[{sorted(unknown)[0]}] is not a section of the policy")
+    sections: dict[str, Any] = {}
+    for name, kind in _SECTIONS.items():
+        given = data.get(name, {})
+        inherited = getattr(base, name) if base else None
+        sections[name] = _section(name, kind, given, inherited)
+    return Policy(**sections)
+
+
+def _section(name: str, kind: type, given: Any, inherited: Any) -> Any:
+    if not isinstance(given, Mapping):
+        raise PolicyError(f"[{name}] must be a table")
+    known = {f.name for f in fields(kind)}
+    for key in given:
+        if key not in known:
+            raise PolicyError(f"[{name}] {key} is not a setting; known: {', '.join(sorted(known))}")
+    values: dict[str, Any] = {}
+    for key in known:
+        if key in given:
+            values[key] = _checked(name, key, given[key])
+        elif inherited is not None:
+            values[key] = getattr(inherited, key)
+        else:
+            raise PolicyError(f"[{name}] {key} is missing")
+    return kind(**values)
+
+
+def _checked(section: str, key: str, value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_checked(section, key, item) for item in value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
+        raise PolicyError(f"[{section}] {key} must be a number of at least 0, not {value!r}")
+    return value
