@@ -1,0 +1,258 @@
+"""From what people write to a `ModelSpec`: exact id, alias, variant of a known model, bare size, scaled neighbour."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from rules.catalog import names
+from rules.catalog.errors import UnknownName
+from rules.catalog.models import ModelSpec
+from rules.catalog.resize import layers_for, scaled_to, with_layers
+
+How = Literal["exact", "alias", "variant", "size", "neighbour"]
+
+_SAME = 0.05  # parameters within 5 % are the same model counted otherwise
+_SIMILAR = 0.25  # within 25 % a name that states its size keeps its row (vision tower or tied head counted or not)
+_REFERENCE_FAMILIES = ("Llama 2", "Llama 3", "Llama 3.1", "Llama 3.2", "Qwen2.5", "Qwen3", "Mistral")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelMatch:
+    """What a name resolved to. `note` is a message id with `note_params`; `weights_format` is what the name implies."""
+
+    spec: ModelSpec
+    how: How
+    weights_format: str | None = None
+    quant_bits: float | None = None
+    note: str | None = None
+    note_params: Mapping[str, str] | None = None
+
+
+Row = Mapping[str, Any]
+
+
+class ModelIndex:
+    """Resolves model names over raw catalogue rows; a `ModelSpec` is built only for the row that is asked for."""
+
+    def __init__(self, rows: Sequence[Row], origins: Sequence[str] | None = None) -> None:
+        self._rows = rows
+        self._origins = origins or ["catalogue"] * len(rows)
+        self._specs: dict[int, ModelSpec] = {}
+        self._vocabulary = names.vocabulary()
+        self._by_id: dict[str, int] = {}
+        self._by_key: dict[str, list[int]] = {}
+        self._by_core: dict[str, list[int]] | None = None
+        self._tokens: list[list[list[str]]] = []
+        for i, row in enumerate(rows):
+            self._by_id.setdefault(row["hf_id"].lower(), i)
+            spellings = []
+            for name in (row["hf_id"], *(row.get("aliases") or ())):
+                if "/" in name:
+                    self._by_id.setdefault(name.lower(), i)
+                words = names.tokens(name.rpartition("/")[2])
+                spellings.append(words)
+                listed = self._by_key.setdefault(" ".join(words), [])
+                if i not in listed:
+                    listed.append(i)
+            self._tokens.append(spellings)
+        for key, hf_id in self._vocabulary.alias.items():
+            found = self._by_id.get(hf_id.lower())
+            if found is not None:
+                self._by_key.setdefault(key, []).insert(0, found)
+
+    def spec(self, i: int) -> ModelSpec:
+        """The typed row; raises `CatalogError` where the row is invalid."""
+        if i not in self._specs:
+            self._specs[i] = ModelSpec.from_row(self._rows[i], origin=self._origins[i])
+        return self._specs[i]
+
+    def all(self) -> tuple[ModelSpec, ...]:
+        """Every model of the catalogue, in file order."""
+        return tuple(self.spec(i) for i in range(len(self._rows)))
+
+    def find(self, name: str | None, params_b: float | None = None, active_params_b: float | None = None) -> ModelMatch:
+        """Resolves a name, a size in billions, or both; raises `UnknownName` where neither leads anywhere.
+
+        Where name and size disagree by more than 5 %, the size picks the sibling, cuts the layers or scales.
+        """
+        if params_b is not None and not (math.isfinite(params_b) and params_b > 0):
+            params_b = None
+        if not name or not name.strip():
+            if params_b is None:
+                raise UnknownName("model", name or "")
+            return self._of_size(params_b, active_params_b)
+        rest, weights_format, bits = names.split_format(name)
+        exact = self._by_id.get(name.strip().lower())
+        if exact is not None:
+            match = self._reconciled(exact, "exact", params_b, active_params_b, sized=True)
+        else:
+            match = self._by_words(rest, name, params_b, active_params_b)
+        return replace(match, weights_format=weights_format, quant_bits=bits) if weights_format else match
+
+    def _by_words(self, rest: str, name: str, params_b: float | None, active_b: float | None) -> ModelMatch:
+        vocabulary = self._vocabulary
+        publisher, _, bare = rest.rpartition("/")
+        words = names.tokens(bare)
+        stated = names.size_b(words)
+        sized = stated is not None or names.mixture(words) is not None
+        attempts: list[tuple[How, list[str], bool]] = [("alias", words, False)]
+        core = names.without_variant(words, vocabulary.variant)
+        attempts.append(("variant", core, True))
+        lineage = self._lineage(core)
+        if lineage:
+            attempts.append(("variant", lineage, True))
+        attempts.append(("variant", names.without_variant(core, vocabulary.tuned), True))
+        for how, tokens, by_core in attempts:
+            found = self._listed(" ".join(tokens), by_core)
+            if found:
+                row = self._best(found, publisher, params_b)
+                return self._reconciled(row, how, params_b, active_b, sized or how == "alias")
+        if all(names.is_size(w) for w in core) and (params_b or stated):
+            return self._of_size(params_b or stated or 0.0, active_b or names.active_b(words))
+        contained = self._contained(lineage or core, params_b or stated)
+        if contained is not None:
+            return self._reconciled(contained, "variant", params_b, active_b, sized)
+        size = params_b or stated
+        if size:
+            return self._neighbour(lineage or core, size, active_b or names.active_b(words), name)
+        raise UnknownName("model", name, self.suggestions(rest))
+
+    def _listed(self, key: str, by_core: bool) -> list[int] | None:
+        if found := self._by_key.get(key):
+            return found
+        return self._cores().get(key) if by_core else None
+
+    def _cores(self) -> dict[str, list[int]]:
+        if self._by_core is None:
+            self._by_core = {}
+            for i, spellings in enumerate(self._tokens):
+                for words in spellings:
+                    core = " ".join(names.without_variant(words, self._vocabulary.variant))
+                    listed = self._by_core.setdefault(core, [])
+                    if i not in listed:
+                        listed.append(i)
+        return self._by_core
+
+    def _lineage(self, words: list[str]) -> list[str] | None:
+        text = f" {' '.join(words)} "
+        for old in sorted(self._vocabulary.lineage, key=len, reverse=True):
+            if f" {old} " in text:
+                new = text.replace(f" {old} ", f" {self._vocabulary.lineage[old]} ", 1).split()
+                return new if new != words else None
+        return None
+
+    def _best(self, found: Sequence[int], publisher: str, params_b: float | None) -> int:
+        def rank(i: int) -> tuple[bool, bool]:
+            other = bool(publisher) and not self._rows[i]["hf_id"].lower().startswith(publisher.lower() + "/")
+            return (params_b is not None and not self._fits(i, params_b), other)
+
+        return min(found, key=rank)
+
+    def _fits(self, i: int, params_b: float) -> bool:
+        row = self._rows[i]
+        total = row["params_total"]
+        counts = [total, row.get("params_published"), total - (row.get("vision_params") or 0)]
+        counts += [(row.get("components") or {}).get("denoiser")]
+        return any(c and abs(params_b * 1e9 / c - 1) <= _SAME for c in counts)
+
+    def _reconciled(self, i: int, how: How, params_b: float | None, active_b: float | None, sized: bool) -> ModelMatch:
+        """The row, or what stands for it where the stated size says that it cannot be this row."""
+        if params_b is None or self._fits(i, params_b):
+            return ModelMatch(self.spec(i), how)
+        spec = self.spec(i)
+        ratio = params_b * 1e9 / spec.params_total
+        params = {"model": spec.display_name, "row_b": f"{spec.params_b:.3g}", "stated_b": f"{params_b:.4g}"}
+        if abs(ratio - 1) <= _SIMILAR or spec.domain != "llm":
+            return ModelMatch(spec, how, note="model_size_differs", note_params=params)
+        if not sized:
+            siblings = [j for j, row in enumerate(self._rows) if row["family"] == spec.family]
+            nearest = min(siblings, key=lambda j: abs(math.log(self._rows[j]["params_total"] / (params_b * 1e9))))
+            if self._fits(nearest, params_b):
+                return ModelMatch(self.spec(nearest), "variant")
+            scaled = replace(scaled_to(self.spec(nearest), params_b * 1e9, _units(active_b)), origin="neighbour")
+            return ModelMatch(scaled, "neighbour", note="model_scaled_from_neighbour", note_params=params)
+        cut = with_layers(spec, layers_for(spec, params_b * 1e9))
+        return ModelMatch(cut, "variant", note="model_layers_changed", note_params=params | {"layers": str(cut.layers)})
+
+    def _of_size(self, params_b: float, active_b: float | None) -> ModelMatch:
+        table = self._vocabulary.size
+        nearest = min(table, key=lambda size: abs(math.log(size / params_b)))
+        i = self._by_id.get(table[nearest].lower())
+        if active_b or i is None or abs(params_b / nearest - 1) > _SAME:
+            return self._neighbour([], params_b, active_b, "")
+        spec = self.spec(i)
+        return ModelMatch(
+            spec, "size", note="model_by_size", note_params={"model": spec.display_name, "size_b": f"{params_b:g}"}
+        )
+
+    def _contained(self, words: list[str], size_b: float | None) -> int | None:
+        """The row whose tokens all occur in the name in order, most tokens first, with nothing important left over."""
+        best, best_count = None, 0
+        for i, spellings in enumerate(self._tokens):
+            for spelling in spellings:
+                core = names.without_variant(spelling, self._vocabulary.variant)
+                count = len(core)
+                if count <= best_count or not self._leaves_nothing(words, core):
+                    continue
+                sized = any(names.is_size(w) for w in core)
+                if sized or size_b is None or self._fits(i, size_b):
+                    best, best_count = i, count
+        return best
+
+    def _leaves_nothing(self, words: list[str], core: list[str]) -> bool:
+        """True where `core` is an ordered part of `words` and what is left over says nothing about the architecture."""
+        at = 0
+        left: list[tuple[str | None, str]] = []
+        before: str | None = None
+        for word in words:
+            if at < len(core) and word == core[at]:
+                at, before = at + 1, word
+                continue
+            left.append((before, word))
+            before = None
+        if at < len(core) or not any(len(w) > 2 and w.isalpha() for w in core):
+            return False
+        return not any(
+            word in self._vocabulary.guarded or names.is_size(word) or (previous is not None and word[0].isdigit())
+            for previous, word in left
+        )
+
+    def _neighbour(self, words: list[str], size_b: float, active_b: float | None, name: str) -> ModelMatch:
+        """A row of the same family, else of a reference family, scaled to the size."""
+        first = next((w for w in words if w.isalpha() and len(w) > 1), None)
+        rows = range(len(self._rows))
+
+        def usable(i: int, families: bool) -> bool:
+            row = self._rows[i]
+            plain = row["arch_type"] == "decoder" and row.get("modality") == "text" and row.get("hidden")
+            if not plain or bool(row.get("moe")) != bool(active_b):
+                return False
+            if families and first:
+                return any(first in spelling for spelling in self._tokens[i])
+            return bool(active_b) or row["family"] in _REFERENCE_FAMILIES
+
+        pool = [i for i in rows if usable(i, True)] if first else []
+        pool = pool or [i for i in rows if usable(i, False)] or [i for i in rows if self._rows[i].get("hidden")]
+        if not pool:
+            raise UnknownName("model", name, self.suggestions(name))
+        nearest = min(pool, key=lambda i: abs(math.log(self._rows[i]["params_total"] / (size_b * 1e9))))
+        base = self.spec(nearest)
+        spec = replace(scaled_to(base, size_b * 1e9, _units(active_b)), origin="neighbour", hf_id=name or base.hf_id)
+        params = {"model": base.display_name, "row_b": f"{base.params_b:.3g}", "stated_b": f"{size_b:.4g}"}
+        return ModelMatch(spec, "neighbour", note="model_scaled_from_neighbour", note_params=params)
+
+    def suggestions(self, name: str, limit: int = 3) -> tuple[str, ...]:
+        """Catalogue ids whose spelling is near the name, best first."""
+        from rapidfuzz import fuzz, process
+
+        wanted = names.key(name.rpartition("/")[2])
+        found = process.extract(wanted, list(self._by_key), scorer=fuzz.WRatio, limit=4 * limit, score_cutoff=70)
+        ids = dict.fromkeys(self._rows[self._by_key[key][0]]["hf_id"] for key, _, _ in found)
+        return tuple(ids)[:limit]
+
+
+def _units(billions: float | None) -> float | None:
+    return None if billions is None else billions * 1e9

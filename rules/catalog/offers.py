@@ -1,0 +1,93 @@
+"""Cloud offers: one `Offer` per row of `data/offers.csv`. Prices are USD an hour before tax for the whole instance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal, InvalidOperation
+
+from rules.catalog.errors import CatalogError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """One instance type in one region at one date; None = not offered or not known.
+
+    `gpu` is the `name` of an accelerator ("" for a CPU-only instance) and `n_gpus` may be a fraction (vGPU slice).
+    """
+
+    provider: str
+    instance: str
+    region: str
+    gpu: str
+    n_gpus: float
+    vcpus: float | None = None
+    ram_gib: float | None = None
+    on_demand_usd_per_hour: Decimal | None = None
+    spot_usd_per_hour: Decimal | None = None
+    on_demand_eur_per_hour: Decimal | None = None
+    reserved_1y_usd_per_hour: Decimal | None = None
+    reserved_3y_usd_per_hour: Decimal | None = None
+    billing: str = ""
+    cpu: str = ""
+    cpu_flags: tuple[str, ...] = ()
+    price_date: date | None = None
+    spot_date: date | None = None
+    source: str = ""
+    notes: str = ""
+    origin: str = "catalogue"
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, str], origin: str = "catalogue") -> Offer:
+        """Builds one offer from a CSV row; raises `CatalogError` naming the instance and what is wrong."""
+        try:
+            return cls(
+                provider=row["provider"],
+                instance=row["instance"],
+                region=row["region"],
+                gpu=row["gpu"],
+                n_gpus=_number(row["n_gpus"]) or 0.0,
+                vcpus=_number(row["vcpus"]),
+                ram_gib=_number(row["ram_gib"]),
+                on_demand_usd_per_hour=_money(row["on_demand_usd_h"]),
+                spot_usd_per_hour=_money(row["spot_usd_h"]),
+                on_demand_eur_per_hour=_money(row["on_demand_eur_h"]),
+                reserved_1y_usd_per_hour=_money(row["reserved_1y_usd_h"]),
+                reserved_3y_usd_per_hour=_money(row["reserved_3y_usd_h"]),
+                billing=row["billing"],
+                cpu=row["cpu"],
+                cpu_flags=tuple(row["cpu_flags"].replace(";", " ").split()),
+                price_date=_date(row["price_date"]),
+                spot_date=_date(row["spot_date"]),
+                source=row["source"],
+                notes=row["notes"] or "",
+                origin=origin,
+            )
+        except (KeyError, ValueError, AttributeError, TypeError, InvalidOperation) as exc:
+            raise CatalogError("offer_row_invalid", row=row.get("instance") or "?", detail=str(exc)) from exc
+
+
+def _number(text: str) -> float | None:
+    if not text:
+        return None
+    value = float(text)
+    if not 0 <= value < 1e7:
+        raise ValueError(f"{text!r} is not a count")
+    return value
+
+
+def _money(text: str) -> Decimal | None:
+    if not text:
+        return None
+    value = Decimal(text)
+    if not (value.is_finite() and value > 0):
+        raise ValueError(f"{text!r} is not a price")
+    return value
+
+
+def _date(text: str) -> date | None:
+    """A full date, or the first day of the month or year where no more is known."""
+    if not text:
+        return None
+    return date.fromisoformat(text + "-01-01"[len(text) - 4 :])
