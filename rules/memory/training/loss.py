@@ -1,0 +1,42 @@
+"""The loss phase: logits and what cross entropy makes of them, bytes a (token x vocabulary entry).
+
+Stock Hugging Face loss: 16-bit logits held by the model's output, an fp32 copy's log-softmax, and in the backward pass
+two fp32 gradients: 2 + 4 + 4 + 4 = 14 bytes. With an fp32 head the logits are fp32 themselves: 16. Fast kernels work in
+place; chunked loss keeps fp32 for one chunk at a time; fused linear cross entropy never makes the logits.
+"""
+
+from __future__ import annotations
+
+from rules.memory.training.setup import Setup
+
+_CHUNKS = 8.0
+
+
+def logits_bytes(s: Setup) -> tuple[float, float]:
+    """Bytes a (token x vocabulary entry) alive at the peak of the forward and of the backward pass of the loss."""
+    head = 4.0 if s.special_bytes == 4 and not s.autocast and not s.autocast_weights and not s.shard_upcast else 2.0
+    if s.special_bytes == 4 and s.compute_bytes == 4:
+        head = 4.0
+    held = head if s.recipe.logits_held else 0.0
+    if s.loss == "fused":
+        return 0.0, 0.0
+    if s.loss == "chunked":
+        return head + 8.0 / _CHUNKS, 2 * head + 12.0 / _CHUNKS
+    if s.loss == "fast":
+        return head + 4.0, head + 6.0
+    if s.recipe.family == "megatron":
+        return head + 4.0, head + 8.0
+    if s.compiled and s.recipe.family == "native":
+        return head + 4.0, head + 8.0
+    if head == 4:
+        return held + 8.0, held + 12.0
+    return held + 8.0, held + 12.0
+
+
+def fused_bytes(s: Setup, tokens: float, head_trained: bool) -> float:
+    """Bytes of a fused linear cross entropy: one chunk's logits, the input's gradient, the head's in fp32."""
+    h, v = s.shape.hidden, s.shape.vocab
+    if not v:
+        return 0.0
+    chunk = tokens * min(1.0, h / v)
+    return chunk * v * 6.0 + tokens * h * s.compute_bytes * 2 + (h * v * 4.0 if head_trained else 0.0)

@@ -1,0 +1,84 @@
+"""Recipes: what a training framework does by default, read from `data/recipes.toml` (columns explained there)."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass, fields
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """Defaults of one framework; see the data file for the meaning of each field."""
+
+    name: str = "default"
+    precision: str
+    master_when_sharded: bool
+    grad_bytes: int
+    optimizer: str
+    step: str
+    optimizer_in_backward: bool
+    in_backward_optimizers: list[str]
+    adapter_bytes: int
+    adapter_casts: bool
+    autocast: bool
+    kbit_fp32: bool
+    double_quant: bool
+    norm: str
+    loss: str
+    logits_held: bool
+    packed: bool
+    length_share: float
+    capped_tokens: int
+    checkpointing: str
+    checkpointing_on: str
+    checkpoint_offload: bool
+    untied_head: bool
+    keeps_inputs: bool
+    statistic: str
+    family: str
+
+
+@cache
+def _rows() -> tuple[dict[str, Any], tuple[dict[str, Any], ...]]:
+    data = tomllib.loads(files("rules.memory.data").joinpath("recipes.toml").read_text(encoding="utf-8"))
+    return data["default"], tuple(data["recipe"])
+
+
+_VERSION = re.compile(r"([a-z][a-z_\-]*)[ =@:v]*(\d+(?:\.\d+)*)")
+
+
+def _versions(framework: str, version: str) -> dict[str, tuple[int, ...]]:
+    """Versions named in a free text such as "torch 2.1.0, bitsandbytes 0.41.1"; a bare number is the framework's own."""
+    found = {
+        {"bnb": "bitsandbytes"}.get(name.strip("-_"), name.strip("-_")): _numbers(number)
+        for name, number in _VERSION.findall(version.lower())
+    }
+    bare = re.match(r"\s*v?(\d+(?:\.\d+)+)", version)
+    if bare:
+        found[framework.lower()] = _numbers(bare.group(1))
+    return found
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(".")[:4] if len(part) < 9)
+
+
+@cache
+def find_recipe(framework: str | None, version: str | None) -> Recipe:
+    """The recipe of a framework as people name it; the default one where nothing matches."""
+    default, rows = _rows()
+    name = (framework or "").lower()
+    versions = _versions(name, version or "")
+    for row in rows:
+        if not all(word in name for word in row["match"]):
+            continue
+        limits = row.get("before", {})
+        if any(versions.get(lib, (1 << 30,)) >= _numbers(limit) for lib, limit in limits.items()):
+            continue
+        known = {f.name for f in fields(Recipe)}
+        return Recipe(**{**default, **{k: v for k, v in row.items() if k in known}})
+    return Recipe(**default)
