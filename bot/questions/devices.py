@@ -1,0 +1,95 @@
+"""Which words are devices: the catalogue's names and aliases, nicknames of the lexicon, and vendors' naming grammar."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from bot.questions.lexicon import EDGE_BEFORE, table
+from rules.catalog.accelerators import Accelerator
+
+_MEMORY_OR_FORM = re.compile(r"[ \-]?(?:\b\d+\s?gb\b|\bpcie\b|\bsxm\d?\b|\(.*?\))(?:-\d+gb)?", re.IGNORECASE)
+_BRAND = r"(?:(?:nvidia|geforce|amd|radeon|intel|instinct|tesla|rtx|gtx|apple)[\s\-_]?){0,3}"
+_GRAMMAR = (
+    r"(?P<grammar>quadro[\s\-](?:rtx[\s\-]?)?[a-z]{0,2}\d{3,4}|(?:rtx|gtx)[\s\-]?\d{3,4}(?:[\s\-]?ti)?(?:[\s\-]?super)?"
+    r"|rx[\s\-]?\d{4}(?:[\s\-]?xtx|[\s\-]?xt)?|arc[\s\-]?[ab]\d{3}|mi\d{2,3}[ax]?|\d{4}[\s\-]?ti)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A device family as people name it; `memories` are the GB of its variants, `folded` if they belong to the name."""
+
+    name: str
+    memories: frozenset[int]
+    folded: bool
+
+
+class DeviceWords:
+    """Spots device names in folded text."""
+
+    def __init__(self, accelerators: Iterable[Accelerator]) -> None:
+        self._devices: dict[str, Device] = {}
+        memories: dict[str, set[int]] = {}
+        tiers: dict[str, str] = {}
+        names: dict[str, str] = {}
+        for a in accelerators:
+            if a.vendor == "apple":
+                continue  # read by the grammar of Macs
+            base = _MEMORY_OR_FORM.sub("", a.name).strip()
+            memories.setdefault(base, set()).add(round(a.memory_gb_marketed))
+            tiers[base] = a.tier
+            for alias in (base, *a.aliases):
+                short = _MEMORY_OR_FORM.sub("", alias.lower()).strip()
+                if re.search(r"\d", short) or " " in short:
+                    names.setdefault(short, base)
+        for alias, base in names.items():
+            folded = len(memories[base]) > 1 and tiers[base] in ("datacenter", "consumer")
+            self._devices[_key(alias)] = Device(base, frozenset(memories[base]), folded)
+        aliases = set(names)
+        for card in table("common")["cards"]:
+            device = Device(card["name"], frozenset(card["memories"]), len(card["memories"]) > 1)
+            self._devices |= {_key(alias): device for alias in card["aliases"]}
+            aliases |= set(card["aliases"])
+        known = "|".join(_flexible(alias) for alias in sorted(aliases, key=lambda a: (-len(a), a)))
+        self.name_source = rf"{_BRAND}(?:(?P<known>{known})|{_GRAMMAR})"
+        self.pattern = re.compile(
+            rf"(?:{EDGE_BEFORE}|(?<=\dx))(?:{self.name_source})(?:'?s)?(?P<form>[\s\-](?:sxm\d?|pcie))?(?=[^a-z0-9]|x\d|\d{{1,3}}g|$)"
+        )
+
+    def device(self, match: re.Match[str]) -> Device:
+        """The device that a match of `pattern` names."""
+        known = match.group("known")
+        if known is not None:
+            device = self._devices[_key(known)]
+        else:
+            spelled = match.group("grammar")
+            device = self._devices.get(_key(spelled)) or Device(_official(spelled), frozenset(), False)
+        form = match.group("form")
+        if form:
+            kind = "SXM" if "sxm" in form else "PCIe"
+            return Device(f"{device.name}-{kind}", device.memories, device.folded)
+        return device
+
+
+def _key(text: str) -> str:
+    return re.sub(r"[^a-z0-9+]", "", text.lower())
+
+
+def _flexible(alias: str) -> str:
+    """Parts may be written together or apart; one letter and its digits (A2, T4) only together or with a hyphen."""
+    parts = re.findall(r"[a-z]+|\d+|[+]", alias)
+    joined = re.escape(parts[0])
+    for before, part in zip(parts, parts[1:], strict=False):
+        joined += ("-?" if len(before) == 1 and before.isalpha() else r"[\s\-_]?") + re.escape(part)
+    return joined
+
+
+def _official(text: str) -> str:
+    words = re.sub(r"(?<=\d)[\s\-]?(ti|super|xtx|xt)\b", r" \1", re.sub(r"[\s\-]+", " ", text)).split()
+    if words and words[0].isdigit():
+        words = ["rtx" if int(words[0]) >= 2000 else "gtx", *words]
+    fixed = {"ti": "Ti", "quadro": "Quadro", "arc": "Arc", "super": "SUPER"}
+    joined = " ".join(fixed.get(w, w.upper()) for w in words)
+    return re.sub(r"^(RTX|GTX|RX)(?=\d)", r"\1 ", joined)

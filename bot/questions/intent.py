@@ -1,0 +1,106 @@
+"""What a question wants to know: ordered rules over the cues of the lexicon and the fields that were read."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, cue, word
+from bot.questions.parsed import Intent
+from bot.questions.reader import Reader
+
+_RATES = ("requests_per_s", "tokens_per_day")
+_WORK = ("model", "params_b", "active_params_b", "method", "framework")
+_SPEED_ASKED = re.compile(r"(?:^|\?\s?|\bwhat\s|\bqu\w\s|\bhow many\s|\bcuantos\s)(?:tok(?:ens)?/s|t/s|tps|tokens? (?:per|por) (?:second|segundo))")
+
+
+@cache
+def _how_many_cards() -> re.Pattern[str]:
+    return re.compile(rf"{EDGE_BEFORE}(?:how many|cuantas|cuantos)\s(?:\w{{1,12}}\s){{0,2}}?(?:{word('gpu')}|\x01)")
+
+
+@cache
+def _devices_apart() -> re.Pattern[str]:
+    return re.compile(rf"\x01[^\x01]{{0,12}}{EDGE_BEFORE}{word('versus')}{EDGE_AFTER}[^\x01]{{0,8}}\x01")
+
+
+def decide_intent(reader: Reader) -> Intent:
+    """The intent; `unclear` where nothing usable was said or a stated value is impossible."""
+    asks = {kind: reader.has(cue("intents", kind)) for kind in _CUES}
+    fields = reader.fields
+    work = any(f in fields for f in _WORK)
+    if not reader.whole or (asks["help"] and not work and "hardware" not in fields):
+        return "help"
+    if any(p.field for p in reader.problems):
+        return "unclear"
+    if asks["benchmark"] and (work or "host" in fields):
+        return "benchmark"
+    if _costs(reader, asks):
+        return "cost"
+    if asks["concept"] or _capability(reader, work):
+        return "concept"
+    if _compares(reader, asks):
+        return "compare"
+    if _takes_time(reader, asks):
+        return "time"
+    told = _capacity_or_recommend(reader, asks)
+    if told:
+        return told
+    if not work and not ("hardware" in fields and asks["fit"]):
+        return "unclear"
+    return "fit"
+
+
+_CUES = ("help", "benchmark", "concept", "compare", "cost", "time", "capacity", "recommend", "fit")
+
+
+def _several_devices(reader: Reader) -> bool:
+    return len(reader.fields.get("hardware", ())) > 1
+
+
+def _costs(reader: Reader, asks: dict[str, bool]) -> bool:
+    if asks["cost"] or "kwh_price" in reader.extra:
+        return True
+    if "rent_per_hour" in reader.extra and "hardware" in reader.fields:
+        return True
+    how_much = re.search(r"\b(?:how much|cuanto)\b(?!\s(?:v?ram|mem|gpu|context))", reader.whole)
+    return bool(how_much) and "hours" in reader.extra
+
+
+def _capability(reader: Reader, work: bool) -> bool:
+    """Whether a device can do something at all, with no model named: "can A100 run fp8 checkpoints"."""
+    return not work and "weights_format" in reader.fields and "hardware" in reader.fields
+
+
+def _compares(reader: Reader, asks: dict[str, bool]) -> bool:
+    if not _several_devices(reader):
+        return False
+    return asks["compare"] or reader.has(_versus()) or _devices_apart().search(reader.left) is not None
+
+
+@cache
+def _versus() -> re.Pattern[str]:
+    return re.compile(rf"{EDGE_BEFORE}{word('versus')}{EDGE_AFTER}")
+
+
+def _takes_time(reader: Reader, asks: dict[str, bool]) -> bool:
+    return asks["time"] or _SPEED_ASKED.search(reader.whole) is not None
+
+
+def _capacity_or_recommend(reader: Reader, asks: dict[str, bool]) -> Intent | None:
+    fields = reader.fields
+    rates = any(f in fields for f in _RATES) or "requests_per_day" in reader.extra
+    people = "users" in reader.extra
+    crowd = "concurrency" in fields
+    buying = "budget" in fields or "location" in fields
+    recommends = asks["recommend"] or (
+        _how_many_cards().search(reader.left) is not None and "hardware" in fields and "context" not in fields
+    )
+    if asks["capacity"] or rates or (crowd and not people):
+        return "capacity"
+    if crowd and not (recommends and (buying or "hardware" not in fields)):
+        return "capacity"
+    usable = any(f in fields for f in (*_WORK, "budget", "gpu_mem_gb", "hardware", "concurrency"))
+    if (recommends or ("budget" in fields and "hardware" not in fields)) and usable:
+        return "recommend"
+    return None

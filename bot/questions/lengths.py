@@ -1,0 +1,118 @@
+"""Lengths and shapes in a question: context, prompt and answer, batch, rank, steps, epochs, image size, parallelism."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from bot.questions import numbers
+from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, word
+from bot.questions.reader import Reader
+
+_N = rf"(?P<n>{numbers.NUMBER})\s?(?P<k>k|m)?"
+_SMALL = r"(?P<n>\d{1,6})"
+_IS = r"(?:\s?[:=@]\s?|\s)?(?:around\s|about\s|of\s|de\s|~\s?|up\sto\s|hasta\s|a\s|to\s|is\s|unos\s|unas\s)?(?:~\s?)?"
+MAX_CONTEXT = 100_000_000
+
+
+@cache
+def _patterns() -> dict[str, re.Pattern[str]]:
+    ctx, batch, rank = word("context"), word("batch"), word("rank")
+    sources = {
+        "in_out": rf"{_N}\s?(?:{word('tokens')}\s)?(?:in|input)(?:\s?[/,&+]\s?|\s(?:and\s)?){_N.replace('<n>', '<o>').replace('<k>', '<ok>')}\s?(?:{word('tokens')}\s)?(?:out|output)",
+        "input_after": rf"{word('input')}{_IS}{_N}",
+        "output_after": rf"{word('output')}{_IS}{_N}",
+        "output_before": rf"{_N}\s?(?:{word('tokens')}\s(?:de\s)?)?{word('output')}",
+        "batches": rf"{batch}{_IS}(?P<n>\d{{1,6}})(?P<more>(?:\s?[,/]\s?\d{{1,6}}){{0,8}})",
+        "batch_before": rf"{_SMALL}\s{batch}",
+        "accumulation": rf"{word('accumulation')}{_IS}{_SMALL}",
+        "rank": rf"(?:{rank}\s?[=:]\s?|(?:rank|rango|dim|lora\sr|network\sdim)\s?(?:of\s|de\s)?|r)(?P<n>\d{{1,4}})",
+        "tp": r"(?:tp|tensor[\s\-]parallel(?:ism)?(?:[\s\-]size)?)\s?[=:]?\s?(?P<n>\d{1,3})",
+        "pp": r"(?:pp|pipeline[\s\-]parallel(?:ism)?(?:[\s\-]size)?)\s?[=:]?\s?(?P<n>\d{1,3})",
+        "gpu_layers": r"-?(?:ngl|n[\s_\-]gpu[\s_\-]layers)\s?[=:]?\s?(?P<n>\d{1,4})",
+        "steps": rf"(?P<n>{numbers.NUMBER})\s?(?P<k>k)?\s?{word('steps')}",
+        "epochs": rf"(?P<n>\d{{1,4}})\s?{word('epochs')}",
+        "frames": rf"{_SMALL}\s?{word('frames')}",
+        "image_size": r"(?:@\s?)?(?P<n>\d{2,5})(?:\s?x\s?\d{2,5}(?:\s?px)?|\s?(?:px|pixels|pixeles|p))",
+        "context_after": rf"{ctx}{_IS}{_N}",
+        "context_before": rf"{_N}[\s\-]?(?:\w{{3,9}}\s)?{ctx}",
+    }
+    return {key: re.compile(f"{EDGE_BEFORE}{text}{EDGE_AFTER}") for key, text in sources.items()}
+
+
+_LEFTOVER_K = re.compile(rf"(?<![\w.,$€])(?P<n>\d{{1,4}}(?:\.\d)?)\s?(?P<k>k){EDGE_AFTER}")
+_LEFTOVER_SIZE = re.compile(rf"(?:@|\ba\s|\bat\s|\s)\s?(?P<n>\d{{3,4}}){EDGE_AFTER}(?!\s?(?:g|gb|steps|tok))")
+
+
+def read_lengths(reader: Reader) -> None:
+    """Fills `context`, `batch`, `lora_rank` and the extras for shapes that the field list does not have."""
+    p = _patterns()
+    _read_counts(reader, p)
+    _read_prompt_and_answer(reader, p)
+    for key in ("context_after", "context_before"):
+        for m in list(reader.matches(p[key])):
+            _give_context(reader, m)
+
+
+def read_leftovers(reader: Reader, domain: str | None) -> None:
+    """What only the rest of the text can decide: a bare `16k` is a context, a bare 1024 an image size for pictures."""
+    if domain in ("diffusion", "vision"):
+        if m := reader.search(_LEFTOVER_SIZE):
+            reader.give_extra("resolution", int(m.group("n")), m, 0.7)
+        return
+    for m in list(reader.matches(_LEFTOVER_K)):
+        _give_context(reader, m, 0.6)
+
+
+def _give_context(reader: Reader, m: re.Match[str], confidence: float = 0.9) -> None:
+    value = _tokens(reader, m.group("n"), m.group("k"))
+    if value < 16 and m.group("k") is None:
+        return
+    if value > MAX_CONTEXT:
+        reader.problem("context_impossible", "context", context=value)
+        reader.claim(m)
+        return
+    reader.give("context", value, m, confidence)
+
+
+def _tokens(reader: Reader, text: str, suffix: str | None) -> int:
+    return numbers.tokens(numbers.number(text, decimal_comma=reader.lang == "es"), suffix)
+
+
+def _read_counts(reader: Reader, p: dict[str, re.Pattern[str]]) -> None:
+    for m in list(reader.matches(p["batches"])):
+        values = [int(v) for v in re.findall(r"\d+", m.group("n") + m.group("more"))]
+        if len(values) > 1:
+            reader.extra.setdefault("batches", values)
+        if values[0] == 0:
+            reader.problem("batch_not_positive", "batch", batch=0)
+        reader.give("batch", values[0], m)
+    for m in list(reader.matches(p["batch_before"])):
+        reader.give("batch", int(m.group("n")), m, 0.6)
+    for m in list(reader.matches(p["accumulation"])):
+        reader.give_extra("grad_accum", int(m.group("n")), m)
+    for m in list(reader.matches(p["rank"])):
+        if int(m.group("n")) > 1:
+            reader.give("lora_rank", int(m.group("n")), m)
+    tensor = [int(m.group("n")) for m in reader.matches(p["tp"])]
+    if tensor:
+        reader.extra["tp"] = max(tensor)
+    for key in ("tp", "pp", "gpu_layers", "epochs", "frames"):
+        for m in list(reader.matches(p[key])):
+            reader.give_extra(key, int(m.group("n")), m)
+    for m in list(reader.matches(p["steps"])):
+        value = numbers.number(m.group("n"), m.group("k"), decimal_comma=reader.lang == "es")
+        reader.give_extra("steps", numbers.tidy(value), m)
+    for m in list(reader.matches(p["image_size"])):
+        reader.give_extra("resolution", int(m.group("n")), m)
+
+
+def _read_prompt_and_answer(reader: Reader, p: dict[str, re.Pattern[str]]) -> None:
+    for m in list(reader.matches(p["in_out"])):
+        reader.extra.setdefault("output_len", _tokens(reader, m.group("o"), m.group("ok")))
+        reader.give_extra("input_len", _tokens(reader, m.group("n"), m.group("k")), m)
+    for key, field in (("output_after", "output_len"), ("output_before", "output_len"), ("input_after", "input_len")):
+        for m in list(reader.matches(p[key])):
+            value = _tokens(reader, m.group("n"), m.group("k"))
+            if value >= 16:
+                reader.give_extra(field, value, m, 0.8)

@@ -1,0 +1,191 @@
+"""Models in a question: family words with version, variant and size, Hub ids, bare sizes, mixture notations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+
+from bot.questions import numbers
+from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, source, table, whole, word
+from bot.questions.reader import Reader
+
+_SIZE = r"\d{1,6}(?:[.,]\d{1,3})?\s?[bm](?![a-z0-9])"
+_MIXTURE = r"\d{1,3}x\d{1,3}(?:\.\d)?b(?![a-z0-9])"
+_ACTIVE = r"a\d{1,3}(?:\.\d{1,2})?b(?![a-z0-9])"
+_VERSION = r"v?\d{1,2}(?:\.\d{1,2})?(?![\dkgx%,/]|\.\d|\s?(?:x|%|users|usuarios|gpus|cards|h100|a100|[2-5]0[5-9]0)(?![a-z]))"
+_DETECTOR = r"v?\d{1,2}[nsmlx]6?(?![a-z0-9])"  # YOLO sizes: 8n … 26x, v5l6
+_HUB_ID = re.compile(rf"(?<![\w./@])[a-z0-9][\w.\-]{{1,40}}/(?P<name>[a-z][\w.\-]{{2,80}}){EDGE_AFTER}")
+_NAMED_SIZE = re.compile(rf"{EDGE_BEFORE}(?P<name>[a-z][a-z0-9.]{{2,24}}(?:-[a-z0-9.]{{1,16}}){{0,4}})-(?P<size>{_SIZE})")
+_BARE_MOE = re.compile(rf"{EDGE_BEFORE}(?P<size>{_SIZE})[\s\-_]?(?P<active>{_ACTIVE})")
+_BARE_MIXTURE = re.compile(rf"{EDGE_BEFORE}{_MIXTURE}")
+_BARE_SIZE = re.compile(
+    rf"(?<![\w.,/$\-])(?P<sign>-)?(?P<value>\d{{1,9}}(?:[.,]\d{{1,3}})?(?:e\d{{1,3}})?)\s?(?P<unit>b|bn|billion)(?![a-z0-9])"
+    rf"|(?<![\w.,/$])(?P<value_m>\d{{2,4}})\s?m(?:illion)?(?:\s(?:param\w*|model\w*))?(?![a-z0-9])"
+    rf"|{EDGE_BEFORE}(?P<value_es>\d{{1,4}}(?:[.,]\d{{1,2}})?)\smil\smillones\sde\sparam\w*"
+)
+_ACTIVATES = re.compile(
+    rf"{EDGE_BEFORE}(?:activa|active|activates?|activos|activan)\s(?:only\s|solo\s|just\s)?(?P<a>\d{{1,3}}(?:\.\d)?)\s?b(?![a-z])"
+    rf"|{EDGE_BEFORE}(?P<b>\d{{1,3}}(?:\.\d)?)\s?b\s(?:active|activos|activated){EDGE_AFTER}"
+)
+MAX_PARAMS_B = 100_000.0
+
+
+@cache
+def _families() -> dict[str, str]:
+    return {w: domain for domain, words in table("common")["families"].items() for w in words}
+
+
+def squeezed(name: str) -> str:
+    """A name for comparison: without case, separators and publisher."""
+    return re.sub(r"[^a-z0-9.]", "", name.lower().rpartition("/")[2])
+
+
+@cache
+def _name_pattern() -> re.Pattern[str]:
+    variants = table("common")["variants"]
+    part = rf"(?:{_MIXTURE}|{_ACTIVE}|{_SIZE}|{_DETECTOR}|{_VERSION}|\d{{4}}(?=-)|(?:{'|'.join(variants['kept'] + variants['dropped'])})(?![a-z]))"
+    return re.compile(rf"{EDGE_BEFORE}(?P<stem>{source(_families())})(?P<rest>(?:[\s\-_.:]{{0,2}}{part}){{0,7}})(?![a-z])")
+
+
+@cache
+def _part() -> re.Pattern[str]:
+    return re.compile(rf"(?P<mix>{_MIXTURE})|(?P<active>{_ACTIVE})|(?P<size>{_SIZE})|(?P<version>{_DETECTOR}|{_VERSION})|(?P<word>[a-z]\w*)")
+
+
+@cache
+def _like() -> re.Pattern[str]:
+    return re.compile(rf"[\s\-]{word('like')}{EDGE_AFTER}")
+
+
+class ModelWords:
+    """Spots model names in folded text; `known` are the catalogue's names, which decide whether a size is part of one."""
+
+    def __init__(self, known: Iterable[str]) -> None:
+        self._known = {squeezed(name) for name in known}
+
+    def compose(self, match: re.Match[str]) -> tuple[str | None, float | None, float | None]:
+        """(normalised name, size in billions, active billions) of a match; the name is None for an ambiguous word."""
+        common = table("common")
+        stem = re.sub(r"[\s_]+", " ", match.group("stem"))
+        parts = list(_part().finditer(match.group("rest")))
+        pick = {kind: [m.group(kind) for m in parts if m.group(kind)] for kind in ("mix", "active", "size", "version")}
+        size = _billions(pick["size"][0]) if pick["size"] else None
+        active = float(pick["active"][0][1:-1]) if pick["active"] else None
+        family = common["display"].get(stem, stem)
+        dropped = set(common["variants"]["dropped"])
+        middle = [m.group(0) for m in parts if m.group("word") or m.group("version")]
+        if family not in common["families_with_v"]["names"]:
+            middle = [re.sub(r"^v(?=\d)", "", p) for p in middle]
+        kept = [p for p in middle if p not in dropped]
+        tail = [t.replace(" ", "").upper() for t in (*pick["mix"][:1], *pick["size"][:1])] + [a.upper() for a in pick["active"]]
+        nicknames = {squeezed(k): v for k, v in common["nicknames"].items()}
+        for words in ([stem, *kept, *tail, *(p for p in middle if p in dropped)], [stem, *kept, *tail], [stem, *kept]):
+            if nickname := nicknames.get(squeezed("-".join(words))):
+                if len(words) == 1 + len(kept) and tail and squeezed(nickname) not in self._known:
+                    break
+                return nickname, size, active
+        if stem in common["ambiguous"]["words"] and not (pick["mix"] or pick["size"] or pick["version"]):
+            return None, size, active
+        bare = "-".join([family, *kept])
+        if squeezed(bare) in self._known and not pick["mix"]:
+            return bare, size, active
+        return "-".join([bare, *tail]), size, active
+
+
+def read_models(reader: Reader, words: ModelWords) -> None:
+    """Fills `model`, `params_b`, `active_params_b` and the extra `domain`."""
+    for m in list(reader.matches(_ACTIVATES)):
+        reader.give("active_params_b", float(m.group("a") or m.group("b")), m)
+    sized_elsewhere = True
+    for m in list(reader.matches(_name_pattern())):
+        name, size, active = words.compose(m)
+        if name is None and size is None:
+            continue
+        if _like().match(reader.left, m.end()):
+            name = None
+        first = "model" not in reader.fields
+        domain = _families()[_stem(m.group("stem"))]
+        if name is not None and first:
+            reader.extra.setdefault("domain", domain)
+            reader.give("model", name, m, 0.9)
+            sized_elsewhere = size is None
+        else:
+            reader.claim(m, "params_b" if size else None)
+        if (first or name is None) and size is not None:
+            reader.fields.setdefault("params_b", numbers.tidy(size))
+        if first and active is not None:
+            reader.fields.setdefault("active_params_b", numbers.tidy(active))
+    _read_unlisted(reader)
+    _read_sizes(reader, words, sized_elsewhere)
+
+
+def _stem(text: str) -> str:
+    known = _families()
+    squeezed_text = re.sub(r"[\s\-_]", "", text)
+    return text if text in known else next(w for w in known if re.sub(r"[\s\-_]", "", w) == squeezed_text)
+
+
+def _read_unlisted(reader: Reader) -> None:
+    for pattern in (_HUB_ID, _NAMED_SIZE):
+        for m in list(reader.matches(pattern)):
+            name = m.group("name")
+            if not any(c.isdigit() for c in m.group(0)) or name in ("s", "day", "sec", "hour", "month"):
+                continue
+            if pattern is _NAMED_SIZE:
+                size = _billions(m.group("size"))
+                if _formats_word().fullmatch(name):
+                    continue
+                reader.fields.setdefault("params_b", numbers.tidy(size))
+                name = f"{name}-{m.group('size').upper()}"
+            else:
+                found = re.search(rf"{EDGE_BEFORE}{_SIZE}", name)
+                if found:
+                    reader.fields.setdefault("params_b", numbers.tidy(_billions(found.group(0))))
+            shown = reader.shown[m.start("name") : m.end("name")] if pattern is _HUB_ID else name
+            reader.give("model", shown, m, 0.6)
+
+
+@cache
+def _formats_word() -> re.Pattern[str]:
+    return whole(p for options in table("common")["formats"].values() for p in options)
+
+
+def _read_sizes(reader: Reader, words: ModelWords, wanted: bool) -> None:
+    if m := reader.search(_BARE_MIXTURE):
+        reader.give("model", f"Mixtral-{m.group(0).upper()}", m, 0.8)
+    if m := reader.search(_BARE_MOE):
+        reader.fields.setdefault("params_b", numbers.tidy(_billions(m.group("size"))))
+        reader.fields.setdefault("active_params_b", numbers.tidy(float(m.group("active")[1:-1])))
+        reader.claim(m, "params_b", 0.9)
+    for m in list(reader.matches(_BARE_SIZE)):
+        if m.group("value_m"):
+            value = int(m.group("value_m")) / 1000
+        elif m.group("value_es"):
+            value = numbers.number(m.group("value_es"), decimal_comma=True)
+        else:
+            value = float(m.group("value").replace(",", "."))
+        value = -value if m.group("sign") else value
+        if "params_b" not in reader.fields and wanted:
+            reader.give("params_b", numbers.tidy(value), m, 0.85)
+            _name_with_size(reader, words, m.group(0))
+        else:
+            reader.claim(m)
+    size = reader.fields.get("params_b")
+    if size is not None and not 0 < size <= MAX_PARAMS_B:
+        reader.problem("model_size_impossible", "params_b", params_b=size)
+
+
+def _name_with_size(reader: Reader, words: ModelWords, size: str) -> None:
+    """A size said apart from the family ("405b fp8 llama3.1") completes the name."""
+    name = reader.fields.get("model")
+    if name is None or not re.fullmatch(_SIZE, size.strip()):
+        return
+    if m := _name_pattern().fullmatch(f"{name.lower()}-{size.strip()}"):
+        composed, _, _ = words.compose(m)
+        reader.fields["model"] = composed or name
+
+
+def _billions(text: str) -> float:
+    value = float(text[:-1].strip().replace(",", "."))
+    return value / 1000 if text.endswith("m") else value

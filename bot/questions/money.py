@@ -1,0 +1,87 @@
+"""Money in a question: a budget with currency and period; prices of electricity and of rent apart."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from bot.questions import numbers
+from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, cue, word
+from bot.questions.reader import Reader
+
+_CURRENCIES = {"$": "USD", "usd": "USD", "us$": "USD", "dollar": "USD", "dollars": "USD", "bucks": "USD",
+               "dolares": "USD", "€": "EUR", "eur": "EUR", "euro": "EUR", "euros": "EUR", "£": "GBP", "gbp": "GBP",
+               "pounds": "GBP"}  # fmt: skip
+_SIGN = r"(?:us\$|\$|€|£)"
+_WORDS = r"(?:usd|dollars?|dolares|bucks|euros?|eur|gbp|pounds|€|\$|£)"
+
+
+@cache
+def _period() -> str:
+    kinds = "|".join(f"(?P<{kind}>{word(kind)})" for kind in ("hour", "month", "year"))
+    return (
+        rf"(?:\s?(?:/|{word('per')})\s?(?:(?:{kinds}){EDGE_AFTER}|(?P<kwh>kwh)|(?P<million>(?:m|1m|million)\s?{word('tokens')}))"
+        r"|\s(?P<once>one[\s\-]?time|once|de una vez|total))?"
+    )
+
+
+@cache
+def _amount() -> re.Pattern[str]:
+    return re.compile(
+        rf"(?<![\w.,])(?P<minus>-)?\s?(?P<sign>{_SIGN})\s?(?P<minus2>-)?(?P<n>{numbers.NUMBER})\s?(?P<k>k|m|mil)?(?![\w])"
+        rf"(?:\s?\(?usd\)?)?{_period()}"
+    )
+
+
+@cache
+def _amount_worded() -> re.Pattern[str]:
+    return re.compile(
+        rf"(?<![\w.,])(?P<minus>-)?(?P<n>{numbers.NUMBER})\s?(?P<k>k|mil)?\s?\(?(?P<sign>{_WORDS})\)?(?![a-z0-9]){_period()}"
+    )
+
+
+@cache
+def _budget_alone() -> re.Pattern[str]:
+    return re.compile(
+        rf"{EDGE_BEFORE}{word('budget_noun')}\s?(?:of|de|is|es|:|=|under|max|about|around)?\s?(?P<minus>-)?(?P<n>{numbers.NUMBER})"
+        rf"\s?(?P<k>k|mil)?(?![\w]){_period()}"
+    )
+
+
+@cache
+def _rent() -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w.,])(?P<n>\d{{1,3}}[.,]\d{{1,4}})\s?/\s?{word('hour')}{EDGE_AFTER}")
+
+
+def read_money(reader: Reader) -> None:
+    """Fills `budget` ({amount, currency, per}); extras `kwh_price` and `rent_per_hour`."""
+    for pattern in (_amount(), _amount_worded(), _budget_alone()):
+        for m in list(reader.matches(pattern)):
+            _take(reader, m)
+    for m in list(reader.matches(_rent())):
+        reader.give_extra("rent_per_hour", numbers.number(m.group("n"), decimal_comma=True), m)
+
+
+def _take(reader: Reader, m: re.Match[str]) -> None:
+    groups = m.groupdict()
+    currency = _CURRENCIES.get(groups.get("sign") or "$", "USD")
+    european = currency == "EUR" or reader.lang == "es"
+    value = numbers.number(groups["n"], "k" if groups["k"] in ("k", "mil") else groups["k"], decimal_comma=european)
+    if groups["minus"] or groups.get("minus2"):
+        value = -value
+    if groups["kwh"]:
+        reader.extra.setdefault("currency", currency)
+        reader.give_extra("kwh_price", value, m)
+        return
+    per = next((kind for kind in ("hour", "month", "year") if groups[kind]), "once")
+    if groups["million"]:
+        per = "million_tokens"
+    earlier = reader.fields.get("budget")
+    limit = cue("words", "money_limit").search(reader.whole[max(0, m.start() - 14) : m.start() + 1])
+    if earlier is not None and not limit:
+        reader.claim(m)
+        return
+    reader.fields["budget"] = {"amount": numbers.tidy(value), "currency": currency, "per": per}
+    reader.claim(m, "budget", 0.9)
+    if value <= 0:
+        reader.problem("budget_not_positive", "budget", amount=numbers.tidy(value), currency=currency)

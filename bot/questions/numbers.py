@@ -1,0 +1,80 @@
+"""Numbers as people write them: 2k, 3.000, 0,25, 1.5M, "20 mil millones", "two"."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from bot.questions.lexicon import LANGUAGES, table
+
+NUMBER = r"\d{1,15}(?:[.,]\d{1,12}){0,4}"
+_SUFFIX = {"k": 1e3, "m": 1e6, "mm": 1e6, "mn": 1e6, "b": 1e9, "bn": 1e9, "t": 1e12}
+_BINARY_K = frozenset((1, 2, 4, 8, 16, 32, 64, 128, 256))
+
+
+@cache
+def magnitudes() -> dict[str, float]:
+    """Words and letters that multiply the number before them."""
+    found = dict(_SUFFIX)
+    for lang in LANGUAGES:
+        found |= table(lang)["magnitudes"]
+    return found
+
+
+@cache
+def count_words() -> dict[str, int]:
+    """Number words of every language."""
+    return {w: n for lang in LANGUAGES for w, n in table(lang)["numbers"].items()}
+
+
+@cache
+def magnitude_source() -> str:
+    """Pattern source of a magnitude, the longest first."""
+    words = sorted(magnitudes(), key=lambda w: (-len(w), w))
+    return r"(?:" + "|".join(re.escape(w).replace(r"\ ", r"\s") for w in words) + r")(?![a-z0-9])"
+
+
+@cache
+def count_source() -> str:
+    """Pattern source of a small count in digits or words."""
+    words = sorted(count_words(), key=lambda w: (-len(w), w))
+    return r"(?:\d{1,4}|" + "|".join(re.escape(w).replace(r"\ ", r"\s") for w in words) + ")"
+
+
+def count(text: str) -> int:
+    """The value of a text that `count_source` matched."""
+    return int(text) if text.isdigit() else count_words()[" ".join(text.split())]
+
+
+def number(text: str, magnitude: str | None = None, decimal_comma: bool = False) -> float:
+    """The value of a text that `NUMBER` matched, times its magnitude.
+
+    A dot or comma before exactly three digits separates thousands where it is repeated, where it is a comma, or,
+    with `decimal_comma` (Spanish text, euro amounts), where it is a dot and no zero leads.
+    """
+    digits = text
+    if "." in digits and "," in digits:
+        last = max(digits.rfind("."), digits.rfind(","))
+        digits = re.sub(r"[.,]", "", digits[:last]) + "." + digits[last + 1 :]
+    elif "." in digits or "," in digits:
+        separator = "." if "." in digits else ","
+        parts = digits.split(separator)
+        grouped = all(len(p) == 3 for p in parts[1:]) and 1 <= len(parts[0]) <= 3 and parts[0].strip("0") != ""
+        if grouped and (len(parts) > 2 or separator == "," or decimal_comma):
+            digits = "".join(parts)
+        else:
+            digits = parts[0] + "." + "".join(parts[1:])
+    value = float(digits)
+    return value * magnitudes()[" ".join(magnitude.split())] if magnitude else value
+
+
+def tokens(value: float, suffix: str | None) -> int:
+    """A length in tokens: a k after 1, 2, 4 … 256 is 1024, after any other number 1000."""
+    if suffix == "k":
+        return int(value * (1024 if value in _BINARY_K else 1000))
+    return int(value * (1e6 if suffix == "m" else 1))
+
+
+def tidy(value: float) -> float | int:
+    """A whole number as int."""
+    return int(value) if value == int(value) and abs(value) < 1e18 else value

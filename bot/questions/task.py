@@ -1,0 +1,149 @@
+"""What is to be done in a question: training kind, method, engine, optimizer, sharding, place, and switches."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, choices, cue, table, whole, word
+from bot.questions.number_formats import Formats
+from bot.questions.reader import Reader
+
+_TRAINED_FROM_PRETRAINED = frozenset(("llm", "encoder", "audio", "diffusion", "dual-encoder"))
+
+
+@cache
+def _frameworks(kind: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
+    return tuple((name, whole(options)) for name, options in table("common")["frameworks"][kind].items())
+
+
+@cache
+def _switch(name: str) -> re.Pattern[str]:
+    return re.compile(
+        rf"{EDGE_BEFORE}(?P<no>{word('not')}\s)?{whole(table('common')['switches'][name]).pattern}(?P<off>\s?[:=]?\s?(?:off|disabled|false))?"
+    )
+
+
+def read_tools(reader: Reader) -> None:
+    """Fills `framework`, `optimizer` and the extras `sharding`, `offload`, `nvlink`, `checkpointing` and switches."""
+    for name, pattern in sorted(choices("optimizers"), key=lambda c: -len(c[0])):
+        if m := reader.search(pattern):
+            reader.give("optimizer", name, m)
+    for name, pattern in choices("sharding"):
+        if reader.has(pattern):
+            reader.extra.setdefault("sharding", name)
+    for name, pattern in choices("offload"):
+        if m := reader.search(pattern):
+            reader.give_extra("offload", "params_cpu" if name == "any" else name, m)
+    for name in ("checkpointing", "flash_attention", "nvlink", "packed", "double_quant", "compile"):
+        if m := reader.search(_switch(name)):
+            reader.give_extra(name, not (m.group("no") or m.group("off")), m)
+    found = [
+        (m.start(), name, m)
+        for kind in ("serves", "trains", "either")
+        for name, pattern in _frameworks(kind)
+        for m in [reader.search(pattern)]
+        if m
+    ]
+    for _, name, m in sorted(found, key=lambda f: f[0]):
+        reader.give("framework", name, m)
+
+
+def read_place(reader: Reader) -> None:
+    """Fills `location` (cloud or on_prem) where the text names exactly one."""
+    cloud, on_prem = reader.has(cue("place", "cloud")), reader.has(cue("place", "on_prem"))
+    budget = reader.fields.get("budget", {})
+    if not cloud and budget.get("per") == "hour":
+        cloud = False
+    if cloud != on_prem:
+        reader.fields["location"] = "cloud" if cloud else "on_prem"
+
+
+def read_method(reader: Reader) -> None:
+    """Fills `method` (full, lora, qlora, dora, freeze) where the text names it."""
+    rare = cue("methods", "rare").search(reader.whole)
+    for method in ("qlora", "dora", "lora", "full", "freeze"):
+        m = cue("methods", method).search(reader.whole)
+        if m and rare and 0 <= m.start() - rare.end() < 20:
+            continue
+        if m:
+            reader.give("method", method, m)
+            return
+    near = cue("methods", "full_near").search(reader.whole)
+    if near and cue("tasks", "fine_tuning").search(reader.whole[max(0, near.start() - 30) : near.end() + 30]):
+        reader.give("method", "full", near, 0.8)
+
+
+def decide_task(reader: Reader, formats: Formats, compares_formats: bool) -> bool:
+    """Fills `task` where words, method or engine say it, and the format's field; True if the words said it."""
+    stated = _stated_task(reader)
+    if stated:
+        reader.fields["task"] = stated
+    training = stated not in (None, "inference")
+    _place_formats(reader, formats, training, compares_formats)
+    return stated is not None
+
+
+def _stated_task(reader: Reader) -> str | None:
+    engine = reader.fields.get("framework")
+    trains = engine in dict(_frameworks("trains")) or "sharding" in reader.extra
+    serves = engine in dict(_frameworks("serves"))
+    domain = reader.extra.get("domain")
+    pre, tune, train = (reader.has(cue("tasks", t)) for t in ("pretraining", "fine_tuning", "training"))
+    if pre:
+        return "pretraining"
+    if "method" in reader.fields or (tune and not _only_named(reader)):
+        return "fine_tuning"
+    if train:
+        named = "model" in reader.fields or "params_b" in reader.fields
+        return "fine_tuning" if named and (domain in _TRAINED_FROM_PRETRAINED or domain is None) else "training"
+    if trains or "lora_rank" in reader.fields or "optimizer" in reader.fields:
+        return "fine_tuning"
+    if domain == "vision" and "batch" in reader.fields:
+        return "training"
+    if serves or reader.has(cue("tasks", "inference")) or _load(reader):
+        return "inference"
+    return None
+
+
+def _only_named(reader: Reader) -> bool:
+    """"tune" inside words such as "instruct-tuned" only describes the model."""
+    return re.search(r"(?:instruct(?:ion)?|chat)[\s\-]tuned", reader.whole) is not None
+
+
+def _load(reader: Reader) -> bool:
+    served = ("concurrency", "requests_per_s", "tokens_per_day", "latency_ms")
+    return any(f in reader.fields for f in served) or any(f in reader.extra for f in ("tok_s", "kv_dtype", "gpu_layers"))
+
+
+def _place_formats(reader: Reader, formats: Formats, training: bool, compared: bool) -> None:
+    if not formats.weights:
+        return
+    first = formats.weights[0]
+    four_bit = first in ("int4", "nf4", "gptq-4bit", "awq")
+    if not training:
+        reader.fields["weights_format"] = first
+        return
+    method = reader.fields.get("method")
+    if four_bit and method in (None, "lora") and not compared and reader.fields.get("task") == "fine_tuning":
+        reader.fields["method"] = "qlora"
+    elif not (four_bit and method == "qlora"):
+        reader.fields["precision"] = first
+
+
+@cache
+def _host_patterns() -> tuple[re.Pattern[str], ...]:
+    name = r"(?P<host>[a-z][a-z0-9]{1,20}(?:[\-_.][a-z0-9]{1,20}){0,4})"
+    return (
+        re.compile(rf"{EDGE_BEFORE}(?:host|node|nodo|agent|maquina|servidor)\s(?:=|:)?\s?{name}{EDGE_AFTER}"),
+        re.compile(rf"{EDGE_BEFORE}(?:on|en|at|in)\s(?:the\s|el\s)?{name}{EDGE_AFTER}"),
+    )
+
+
+def read_host(reader: Reader) -> None:
+    """Fills `host` of a benchmark request: a name with a digit that nothing else understood."""
+    for pattern in _host_patterns():
+        for m in list(reader.matches(pattern)):
+            if any(c.isdigit() for c in m.group("host")):
+                reader.fields.setdefault("host", reader.shown[m.start("host") : m.end("host")])
+                reader.claim(m, "host", 0.8, group="host")

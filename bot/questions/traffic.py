@@ -1,0 +1,121 @@
+"""Load in a question: users, requests and tokens a second or a day, latency, hours a week, months, data volumes."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from bot.questions import numbers
+from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, cue, word
+from bot.questions.reader import Reader
+
+_N = rf"(?P<n>{numbers.NUMBER})"
+_AROUND_THE_CLOCK = re.compile(r"(?<![\w/])24\s?(?:/|x|h\s?/?)\s?7(?![\w/])")
+HOURS_A_WEEK = 168
+
+
+@cache
+def _patterns() -> dict[str, re.Pattern[str]]:
+    mag = rf"\s?(?P<mag>{numbers.magnitude_source()})?"
+    tokens, per = word("tokens"), rf"\s?(?:/|{word('per')})\s?"
+    sources = {
+        "tokens_per_day": rf"{_N}{mag}\s?(?:de\s)?{tokens}{per}{word('day')}",
+        "tok_s": rf"{_N}\+?\s?(?:{tokens}{per}{word('second')}|t/s|tps)",
+        "requests_per_s": rf"{_N}{mag}\s?(?:rps|qps|{word('request')}{per}{word('second')})",
+        "requests_per_day": rf"{_N}{mag}\s?{word('request')}{per}{word('day')}",
+        "dataset_tokens": rf"{_N}{mag}\s?(?:de\s|of\s)?{tokens}",
+        "samples": rf"{_N}{mag}\s?(?:[a-z]{{3,12}}\s)?(?:de\s)?{word('samples')}",
+        "ttft_ms": rf"(?:{word('ttft')}\s?(?:of|de|:|=|<|{word('under')})?\s?{_N}\s?(?P<unit>ms|s|sec\w*)|{_N.replace('<n>', '<n2>')}\s?(?P<unit2>ms|s|sec\w*)\s{word('ttft')})",
+        "latency_ms": rf"(?:{word('under')}|{word('latency')}|@)?\s?(?:de\s)?{_N}\s?(?P<unit>ms|milisegundos|milliseconds)",
+        "latency_s": rf"(?:{word('under')})\s?{_N}\s?(?P<unit>s|secs?|seconds?|segundos?)(?!\s?/)",
+        "hours_per_week": rf"{_N}\s?{word('hour')}{per}{word('week')}",
+        "hours_per_day": rf"{_N}\s?{word('hour')}(?:{per}|\s){word('day')}",
+        "months": rf"(?P<c>{numbers.count_source()})\s?(?P<unit>{word('month')}|{word('year')})",
+        "duration": rf"(?P<c>{numbers.count_source()})\s?(?P<unit>{word('hour')}|{word('days')}|{word('week')}|{word('minute')})",
+        "registered": rf"{_N}{mag}\s?{word('registered')}",
+        "people": rf"(?P<c>{numbers.count_source()})(?P<mag>k|\smil)?\s?(?:[a-z]{{3,12}}\s)?(?P<who>{word('people')})(?P<live>\s?{word('concurrent')})?",
+        "concurrent": rf"(?P<c>{numbers.count_source()})(?P<mag>k|\smil)?\s?(?:{word('concurrent')})(?:\s(?:{word('people')}|{word('streams')}))?",
+        "streams": rf"(?P<c>{numbers.count_source()})(?P<mag>k|\smil)?\s?(?:live\s)?(?:{word('streams')})(?:\s(?:{word('concurrent')}))?",
+        "concurrency_is": rf"(?:concurrency|concurrencia|max[\s_\-]num[\s_\-]seqs|parallel)\s?(?:of|de|=|:)?\s?(?P<c>\d{{1,5}})(?P<mag>k)?",
+    }
+    return {key: re.compile(f"{EDGE_BEFORE}{text}{EDGE_AFTER}") for key, text in sources.items()}
+
+
+def read_traffic(reader: Reader) -> None:
+    """Fills rates, latency, hours a week, months, samples, dataset tokens and concurrency."""
+    p = _patterns()
+    for field in ("tokens_per_day", "requests_per_s"):
+        for m in list(reader.matches(p[field])):
+            reader.give(field, _value(reader, m), m)
+    for m in list(reader.matches(p["requests_per_day"])):
+        reader.give_extra("requests_per_day", _value(reader, m), m)
+    for m in list(reader.matches(p["tok_s"])):
+        reader.give_extra("tok_s", _value(reader, m), m)
+    _read_latency(reader, p)
+    _read_time(reader, p)
+    _read_data(reader, p)
+    _read_people(reader, p)
+
+
+def _value(reader: Reader, m: re.Match[str]) -> float | int:
+    magnitude = m.groupdict().get("mag")
+    return numbers.tidy(numbers.number(m.group("n"), magnitude, decimal_comma=reader.lang == "es"))
+
+
+def _read_latency(reader: Reader, p: dict[str, re.Pattern[str]]) -> None:
+    for m in list(reader.matches(p["ttft_ms"])):
+        value = numbers.number(m.group("n") or m.group("n2"))
+        unit = m.group("unit") or m.group("unit2")
+        reader.give_extra("ttft_ms", numbers.tidy(value * (1 if unit == "ms" else 1000)), m)
+    for m in list(reader.matches(p["latency_ms"])):
+        reader.give("latency_ms", numbers.tidy(numbers.number(m.group("n"))), m)
+    for m in list(reader.matches(p["latency_s"])):
+        reader.give("latency_ms", numbers.tidy(numbers.number(m.group("n")) * 1000), m, 0.7)
+
+
+def _read_time(reader: Reader, p: dict[str, re.Pattern[str]]) -> None:
+    if m := reader.search(_AROUND_THE_CLOCK):
+        reader.give("hours_per_week", HOURS_A_WEEK, m)
+    for m in list(reader.matches(p["hours_per_week"])):
+        reader.give("hours_per_week", _value(reader, m), m)
+    for m in list(reader.matches(p["hours_per_day"])):
+        hours = numbers.number(m.group("n"), decimal_comma=True) * 7
+        reader.give("hours_per_week", numbers.tidy(hours), m)
+    for m in list(reader.matches(p["months"])):
+        n = numbers.count(m.group("c"))
+        years = re.fullmatch(word("year"), m.group("unit")) is not None
+        before = reader.left[max(0, m.start() - 4) : m.start()]
+        if re.search(r"/|per\s$|por\s$|al\s$", before):
+            continue
+        reader.give("months", n * (12 if years else 1), m, 0.8)
+    for m in list(reader.matches(p["duration"])):
+        unit = m.group("unit")
+        factor = next(
+            f for kind, f in (("hour", 1), ("days", 24), ("week", HOURS_A_WEEK), ("minute", 1 / 60))
+            if re.fullmatch(word(kind), unit)
+        )  # fmt: skip
+        reader.give_extra("hours", numbers.tidy(numbers.count(m.group("c")) * factor), m, 0.7)
+
+
+def _read_data(reader: Reader, p: dict[str, re.Pattern[str]]) -> None:
+    for m in list(reader.matches(p["dataset_tokens"])):
+        value = _value(reader, m)
+        if value >= 5_000_000 or (m.group("mag") or "k") not in ("k", "mil"):
+            reader.give("dataset_tokens", value, m)
+    for m in list(reader.matches(p["samples"])):
+        value = _value(reader, m)
+        if value >= 100:
+            reader.give("samples", value, m)
+
+
+def _read_people(reader: Reader, p: dict[str, re.Pattern[str]]) -> None:
+    for m in list(reader.matches(p["registered"])):
+        reader.give_extra("users", _value(reader, m), m, 0.8)
+    for key in ("people", "concurrent", "streams", "concurrency_is"):
+        for m in list(reader.matches(p[key])):
+            value = numbers.count(m.group("c")) * (1000 if m.group("mag") else 1)
+            if value < 1:
+                continue
+            if key == "people" and not (m.group("live") or reader.has(cue("words", "concurrent"))):
+                reader.extra.setdefault("users", value)
+            reader.give("concurrency", value, m, 0.7 if key == "people" else 0.9)
