@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -10,13 +11,18 @@ from typing import Any, Literal
 from rules.catalog import names
 from rules.catalog.errors import UnknownName
 from rules.catalog.models import ModelSpec
-from rules.catalog.resize import layers_for, scaled_to, with_layers
+from rules.catalog.resize import layers_for, scaled_to, with_layers, with_other_head
 
 How = Literal["exact", "alias", "variant", "size", "neighbour"]
 
+_PARENTHESIS = re.compile(r"\(.*?\)")
 _SAME = 0.05  # parameters within 5 % are the same model counted otherwise
 _SIMILAR = 0.25  # within 25 % a name that states its size keeps its row (vision tower or tied head counted or not)
+_NEAR = 0.08  # a neighbour within 8 % is taken as it stands: published sizes are rounded that far ("7B" is 6.7 to 7.6)
 _REFERENCE_FAMILIES = ("Llama 2", "Llama 3", "Llama 3.1", "Llama 3.2", "Qwen2.5", "Qwen3", "Mistral")
+
+
+_DECODERS = ("decoder", "hybrid-decoder", "ssm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +58,7 @@ class ModelIndex:
             for name in (row["hf_id"], *(row.get("aliases") or ())):
                 if "/" in name:
                     self._by_id.setdefault(name.lower(), i)
-                words = names.tokens(name.rpartition("/")[2])
+                words = names.tokens(names.split_publisher(_weights_word(name))[1])
                 spellings.append(words)
                 listed = self._by_key.setdefault(" ".join(words), [])
                 if i not in listed:
@@ -94,29 +100,41 @@ class ModelIndex:
 
     def _by_words(self, rest: str, name: str, params_b: float | None, active_b: float | None) -> ModelMatch:
         vocabulary = self._vocabulary
-        publisher, _, bare = rest.rpartition("/")
-        words = names.tokens(bare)
+        publisher, bare = names.split_publisher(rest)
+        words = names.tokens(_PARENTHESIS.sub(" ", bare)) or names.tokens(bare)
         stated = names.size_b(words)
         sized = stated is not None or names.mixture(words) is not None
         attempts: list[tuple[How, list[str], bool]] = [("alias", words, False)]
         core = names.without_variant(words, vocabulary.variant)
         attempts.append(("variant", core, True))
-        lineage = self._lineage(core)
+        lineage = self._lineage(words) or self._lineage(core)
         if lineage:
             attempts.append(("variant", lineage, True))
-        attempts.append(("variant", names.without_variant(core, vocabulary.tuned), True))
+        plain = names.without_variant(lineage or core, vocabulary.variant | vocabulary.tuned)
+        attempts.append(("variant", plain, True))
+        attempts.append(("variant", names.without_version(plain), True))
+        attempts.append(("variant", names.sizes_last(names.without_version(plain)), True))
         for how, tokens, by_core in attempts:
             found = self._listed(" ".join(tokens), by_core)
             if found:
                 row = self._best(found, publisher, params_b)
-                return self._reconciled(row, how, params_b, active_b, sized or how == "alias")
+                return self._reconciled(row, how, params_b, active_b, sized or how == "alias", stated)
         if all(names.is_size(w) for w in core) and (params_b or stated):
             return self._of_size(params_b or stated or 0.0, active_b or names.active_b(words))
         contained = self._contained(lineage or core, params_b or stated)
         if contained is not None:
-            return self._reconciled(contained, "variant", params_b, active_b, sized)
+            return self._reconciled(contained, "variant", params_b, active_b, sized, stated)
         size = params_b or stated
         if size:
+            if guess := self._respelled(lineage or core):
+                found = self._listed(" ".join(guess), by_core=True)
+                if found:
+                    match = self._reconciled(
+                        self._best(found, "", params_b), "neighbour", params_b, active_b, True, stated
+                    )
+                    return replace(
+                        match, note="model_name_guessed", note_params={"name": name, "model": match.spec.display_name}
+                    )
             return self._neighbour(lineage or core, size, active_b or names.active_b(words), name)
         raise UnknownName("model", name, self.suggestions(rest))
 
@@ -145,9 +163,11 @@ class ModelIndex:
         return None
 
     def _best(self, found: Sequence[int], publisher: str, params_b: float | None) -> int:
-        def rank(i: int) -> tuple[bool, bool]:
+        def rank(i: int) -> tuple[bool, bool, bool]:
             other = bool(publisher) and not self._rows[i]["hf_id"].lower().startswith(publisher.lower() + "/")
-            return (params_b is not None and not self._fits(i, params_b), other)
+            if params_b is None:
+                return False, other, False
+            return not self._fits(i, params_b), other, abs(params_b * 1e9 / self._rows[i]["params_total"] - 1) > 0.005
 
         return min(found, key=rank)
 
@@ -158,13 +178,24 @@ class ModelIndex:
         counts += [(row.get("components") or {}).get("denoiser")]
         return any(c and abs(params_b * 1e9 / c - 1) <= _SAME for c in counts)
 
-    def _reconciled(self, i: int, how: How, params_b: float | None, active_b: float | None, sized: bool) -> ModelMatch:
+    def _reconciled(
+        self,
+        i: int,
+        how: How,
+        params_b: float | None,
+        active_b: float | None,
+        sized: bool,
+        nominal_b: float | None = None,
+    ) -> ModelMatch:
         """The row, or what stands for it where the stated size says that it cannot be this row."""
-        if params_b is None or self._fits(i, params_b):
+        repeats_name = nominal_b is not None and params_b is not None and abs(params_b / nominal_b - 1) <= 0.02
+        if params_b is None or repeats_name or self._fits(i, params_b):
             return ModelMatch(self.spec(i), how)
         spec = self.spec(i)
         ratio = params_b * 1e9 / spec.params_total
         params = {"model": spec.display_name, "row_b": f"{spec.params_b:.3g}", "stated_b": f"{params_b:.4g}"}
+        if (other_head := with_other_head(spec)) and abs(params_b * 1e9 / other_head.params_total - 1) <= 0.01:
+            return ModelMatch(other_head, "variant", note="model_head_untied", note_params=params)
         if abs(ratio - 1) <= _SIMILAR or spec.domain != "llm":
             return ModelMatch(spec, how, note="model_size_differs", note_params=params)
         if not sized:
@@ -174,7 +205,7 @@ class ModelIndex:
                 return ModelMatch(self.spec(nearest), "variant")
             scaled = replace(scaled_to(self.spec(nearest), params_b * 1e9, _units(active_b)), origin="neighbour")
             return ModelMatch(scaled, "neighbour", note="model_scaled_from_neighbour", note_params=params)
-        cut = with_layers(spec, layers_for(spec, params_b * 1e9))
+        cut = with_layers(spec, *layers_for(spec, params_b * 1e9))
         return ModelMatch(cut, "variant", note="model_layers_changed", note_params=params | {"layers": str(cut.layers)})
 
     def _of_size(self, params_b: float, active_b: float | None) -> ModelMatch:
@@ -227,11 +258,13 @@ class ModelIndex:
 
         def usable(i: int, families: bool) -> bool:
             row = self._rows[i]
-            plain = row["arch_type"] == "decoder" and row.get("modality") == "text" and row.get("hidden")
-            if not plain or bool(row.get("moe")) != bool(active_b):
+            text = row.get("modality") == "text" and row.get("hidden")
+            if not text or bool(row.get("moe")) != bool(active_b):
                 return False
             if families and first:
-                return any(first in spelling for spelling in self._tokens[i])
+                return row["arch_type"] in _DECODERS and any(first in spelling for spelling in self._tokens[i])
+            if row["arch_type"] != "decoder":
+                return False
             return bool(active_b) or row["family"] in _REFERENCE_FAMILIES
 
         pool = [i for i in rows if usable(i, True)] if first else []
@@ -240,18 +273,41 @@ class ModelIndex:
             raise UnknownName("model", name, self.suggestions(name))
         nearest = min(pool, key=lambda i: abs(math.log(self._rows[i]["params_total"] / (size_b * 1e9))))
         base = self.spec(nearest)
-        spec = replace(scaled_to(base, size_b * 1e9, _units(active_b)), origin="neighbour", hf_id=name or base.hf_id)
+        near = abs(size_b * 1e9 / base.params_total - 1) <= _NEAR
+        spec = base if near else scaled_to(base, size_b * 1e9, _units(active_b))
+        spec = replace(spec, origin="neighbour", hf_id=name or base.hf_id, aliases=())
         params = {"model": base.display_name, "row_b": f"{base.params_b:.3g}", "stated_b": f"{size_b:.4g}"}
         return ModelMatch(spec, "neighbour", note="model_scaled_from_neighbour", note_params=params)
+
+    def _respelled(self, words: list[str]) -> list[str] | None:
+        """The tokens with unknown words replaced by the nearest known word, or None where nothing comes near."""
+        from rapidfuzz import fuzz, process
+
+        known = {w for spellings in self._tokens for spelling in spellings for w in spelling if len(w) > 3}
+        out = []
+        for word in words:
+            if not word.isalpha() or word in known or len(word) < 3:
+                out.append(word)
+                continue
+            near = process.extractOne(word, known, scorer=fuzz.ratio, score_cutoff=80)
+            if near is None:
+                return None
+            out.append(near[0])
+        return out if out != words else None
 
     def suggestions(self, name: str, limit: int = 3) -> tuple[str, ...]:
         """Catalogue ids whose spelling is near the name, best first."""
         from rapidfuzz import fuzz, process
 
-        wanted = names.key(name.rpartition("/")[2])
+        wanted = names.key(names.split_publisher(name)[1])
         found = process.extract(wanted, list(self._by_key), scorer=fuzz.WRatio, limit=4 * limit, score_cutoff=70)
         ids = dict.fromkeys(self._rows[self._by_key[key][0]]["hf_id"] for key, _, _ in found)
         return tuple(ids)[:limit]
+
+
+def _weights_word(hf_id: str) -> str:
+    """A row's id without the number format that some publishers put into the name of the reference weights."""
+    return re.sub(r"(?i)-(bf16|fp16)$", "", hf_id)
 
 
 def _units(billions: float | None) -> float | None:

@@ -16,13 +16,15 @@ from pathlib import Path
 DATA = Path(__file__).with_name("data")
 
 _TOKEN = re.compile(
-    r"\d+(?:\.\d+)?x\d+(?:\.\d+)?b(?![a-z])|[ae]\d+(?:\.\d+)?b(?![a-z])|\d+(?:\.\d+)?[bm](?![a-z])|v\d+(?:\.\d+)*"
+    r"\d+(?:\.\d+)?x\d+(?:\.\d+)?b(?![a-z])|\d+k(?![a-z])|[ae]\d+(?:\.\d+)?b(?![a-z])|\d+(?:\.\d+)?[bm](?![a-z])|v\d+(?:\.\d+)*"
     r"|\d+(?:\.\d+)*|[a-z]+|[^\x00-\x7f]+"
 )
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([bm])")
 _MIXTURE = re.compile(r"(\d+)x(\d+(?:\.\d+)?)b")
 _ACTIVE = re.compile(r"a(\d+(?:\.\d+)?)b")
 _DECIMAL_UNDERSCORE = re.compile(r"(?<=\d)_(?=\d(?:\d?[bm])?(?![0-9]))")
+_CONTEXT = re.compile(r"\d+k")
+_VERSION = re.compile(r"v\d+(?:\.\d+)*")
 _DATE = re.compile(r"(?:2[0-9](?:0[1-9]|1[0-2])|(?:0[1-9]|1[0-2])[0-3]\d|20\d\d|\d{6,8})")
 
 
@@ -56,7 +58,7 @@ def vocabulary() -> Vocabulary:
 
 
 def tokens(text: str) -> list[str]:
-    """Lower-case tokens of a name; a trailing publisher's repository path is the caller's to cut."""
+    """Lower-case tokens of a name; cut the publisher first (`split_publisher`)."""
     return _TOKEN.findall(_DECIMAL_UNDERSCORE.sub(".", text.lower()))
 
 
@@ -66,9 +68,27 @@ def key(text: str) -> str:
 
 
 def without_variant(words: list[str], dropped: frozenset[str]) -> list[str]:
-    """Tokens without the words that name a variant of the same architecture, dates and version marks."""
-    kept = [w for w in words if w not in dropped and not _DATE.fullmatch(w)]
+    """Tokens without the words that name a variant of the same architecture, dates and context lengths."""
+    kept = [w for w in words if w not in dropped and not _DATE.fullmatch(w) and not _CONTEXT.fullmatch(w)]
     return kept or words
+
+
+def without_version(words: list[str]) -> list[str]:
+    """Tokens without version marks such as v0.2 or v1.5."""
+    return [w for w in words if not _VERSION.fullmatch(w)] or words
+
+
+def sizes_last(words: list[str]) -> list[str]:
+    """Tokens with the sizes at the end, as most names have them ("7b llama" becomes "llama 7b")."""
+    return [w for w in words if not is_size(w)] + [w for w in words if is_size(w)]
+
+
+def split_publisher(name: str) -> tuple[str, str]:
+    """Publisher ("" where there is none) and the rest; a slash as in "CLIP ViT-B/16" separates no publisher."""
+    publisher, slash, rest = name.strip().partition("/")
+    if not slash or " " in publisher or not any(c.isalpha() for c in rest):
+        return "", name.strip()
+    return publisher, rest.rpartition("/")[2]
 
 
 def size_b(words: list[str]) -> float | None:

@@ -74,11 +74,38 @@ def _scaled_kinds(kinds: Mapping[str, int], layers: int) -> dict[str, int]:
     return counts
 
 
-def layers_for(model: ModelSpec, params: float) -> int:
-    """Blocks of the model's width whose parameters come nearest to `params` (at least one)."""
+def layers_for(model: ModelSpec, params: float) -> tuple[int, int | None]:
+    """Blocks, and dense blocks among them, whose parameters come nearest to `params` at the model's full width.
+
+    A model whose first blocks have no experts may keep fewer of them when it is cut.
+    """
     outside, block, dense_block = layer_params(model)
-    dense = (model.layers or 0) - model.moe.moe_layers if model.moe and model.moe.moe_layers else 0
-    return max(1, round((params - outside - dense * (dense_block - block)) / block)) if block else 1
+    if not block:
+        return max(1, model.layers or 1), None
+    if not model.moe or not model.moe.moe_layers:
+        return max(1, round((params - outside) / block)), None
+    dense_now = max(0, (model.layers or 0) - model.moe.moe_layers)
+    choices = []
+    for dense in range(dense_now, -1, -1):
+        experts = max(0, round((params - outside - dense * dense_block) / block))
+        miss = abs(outside + dense * dense_block + experts * block - params)
+        choices.append((miss, max(1, dense + experts), dense))
+    _, layers, dense = min(choices, key=lambda choice: choice[0])
+    return layers, dense
+
+
+def with_other_head(model: ModelSpec) -> ModelSpec | None:
+    """The same model with its output head untied from the embedding, or tied to it; None where that is not known."""
+    table = model.params_embedding
+    if not table or model.tie_embeddings is None:
+        return None
+    sign = 1 if model.tie_embeddings else -1
+    return replace(
+        model,
+        params_total=model.params_total + sign * table,
+        params_active=model.params_active + sign * table,
+        tie_embeddings=not model.tie_embeddings,
+    )
 
 
 def scaled_to(model: ModelSpec, params: float, active: float | None = None) -> ModelSpec:
@@ -88,7 +115,7 @@ def scaled_to(model: ModelSpec, params: float, active: float | None = None) -> M
     """
     scale = (params / model.params_total) ** (1 / 3)
     if model.moe or not model.hidden or not model.heads or not model.layers:
-        spec = with_layers(model, layers_for(model, params)) if model.layers else model
+        spec = with_layers(model, *layers_for(model, params)) if model.layers else model
     else:
         head = model.head_dim or model.hidden // model.heads
         group = max(1, model.heads // (model.kv_heads or model.heads))
