@@ -16,9 +16,11 @@ class PolicyError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class FitPolicy:
-    """Shares of usable memory."""
+    """Shares of usable memory; `fragments_share_of_cache` is of what an allocator reserves beyond live tensors."""
 
     tight_above_share: float
+    fails_above_share: float
+    fragments_share_of_cache: float
     recommend_headroom_share: float
 
 

@@ -1,0 +1,100 @@
+"""How fast the command answers, measured beside a reference of the same run so that figures compare across machines.
+
+In process, against reading a fixed piece of JSON: question to memory plan, and question to the whole answer with
+ranked options. From a cold interpreter, against a bare `import pydantic`: the whole `gpufit ask`. Prints a table, with
+`--json` the same figures as JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from statistics import median
+
+QUESTIONS = (
+    "13B fine-tune QLoRA",
+    "llama 3 70b int4 on 2x4090, 8k ctx, 20 users",
+    "full finetune of a 7B on 8 A100 80",
+    "bge-large on cpu, 5 rps",
+    "sdxl lora on 12 GB",
+    "deepseek v3 on 8xH200",
+)
+_DOCUMENT = json.dumps([{"id": i, "name": f"row {i}", "values": [i / 7, i / 11, None, True]} for i in range(2000)])
+
+
+def reference() -> None:
+    """One unit of the in-process ratio: a fixed JSON document of 2,000 rows, read once."""
+    json.loads(_DOCUMENT)
+
+
+def median_ms(action: Callable[[], object], repeats: int) -> float:
+    """Median wall time of `action` in milliseconds, after one call that is not counted."""
+    action()
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - start)
+    return 1000 * median(times)
+
+
+def cold_ms(arguments: list[str], repeats: int) -> float:
+    """Median wall time in milliseconds of a fresh interpreter with these arguments."""
+    return median_ms(lambda: subprocess.run([sys.executable, *arguments], check=True, capture_output=True), repeats)
+
+
+def measure(repeats: int) -> dict[str, float]:
+    """All figures: milliseconds, and ratios to the reference of this run."""
+    from bot.answering import answer
+    from bot.estimate import Estimator
+    from bot.questions import parse
+
+    estimator = Estimator()
+    catalogue = estimator.catalogue
+
+    def plan_all() -> None:
+        for question in QUESTIONS:
+            estimator.plan(parse(question).workload)
+
+    def answer_all() -> None:
+        for question in QUESTIONS:
+            answer(question, catalogue=catalogue)
+
+    json_ms = median_ms(reference, repeats)
+    plan_ms = median_ms(plan_all, repeats) / len(QUESTIONS)
+    answer_ms = median_ms(answer_all, repeats) / len(QUESTIONS)
+    pydantic_ms = cold_ms(["-c", "import pydantic"], repeats)
+    ask_ms = cold_ms(["-m", "bot.cli", "ask", QUESTIONS[0]], repeats)
+    help_ms = cold_ms(["-m", "bot.cli", "--help"], repeats)
+    return {
+        "json_reference_ms": json_ms,
+        "parse_and_plan_ms": plan_ms,
+        "parse_and_plan_per_reference": plan_ms / json_ms,
+        "whole_answer_ms": answer_ms,
+        "whole_answer_per_reference": answer_ms / json_ms,
+        "import_pydantic_ms": pydantic_ms,
+        "cold_ask_ms": ask_ms,
+        "cold_ask_per_import_pydantic": ask_ms / pydantic_ms,
+        "cold_help_per_import_pydantic": help_ms / pydantic_ms,
+    }
+
+
+def main() -> None:
+    """Measures and prints."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--json", action="store_true", help="print JSON alone")
+    parser.add_argument("--repeats", type=int, default=15, help="measurements of each figure (default 15)")
+    args = parser.parse_args()
+    figures = {name: round(value, 3) for name, value in measure(args.repeats).items()}
+    if not args.json:
+        for name, value in figures.items():
+            print(f"{name:34}{value:>10.2f}")
+    print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""`gpufit estimate`: predictions for published cases, one JSON object in, one out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from bot.errors import BadUsage
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument("--batch", metavar="FILE", help="JSON Lines, one case a line; - reads standard input")
+    parser.add_argument("--json", action="store_true", help="print JSON Lines (the only form; kept for scripts)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints one answer for each case; a bad line gives an error object and the others go on."""
+    from bot.estimate import Estimator
+
+    estimator = Estimator()
+    answers = estimator.lines(_lines(args.batch)) if args.batch else [estimator.text(_standard_input())]
+    for answer in answers:
+        print(json.dumps(answer, ensure_ascii=False))
+    return 0
+
+
+def _standard_input() -> str:
+    text = sys.stdin.read()
+    if not text.strip():
+        raise BadUsage("no case on standard input")
+    return text
+
+
+def _lines(name: str) -> Iterator[str]:
+    if name == "-":
+        yield from sys.stdin
+        return
+    try:
+        with Path(name).open(encoding="utf-8", errors="replace") as file:
+            yield from file
+    except OSError as exc:
+        raise BadUsage(f"{name}: {exc.strerror}") from exc

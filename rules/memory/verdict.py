@@ -1,0 +1,93 @@
+"""Does it fit: the need of a footprint against what a program can use of the device.
+
+Two questions, one comparison in bytes. A program that allocates what it needs (training, llama.cpp, transformers)
+fails when its live tensors, the fragments between them and its context exceed the card: a caching allocator gives its
+cache back before it fails, so only a share of what it reserves counts. An engine with a fixed pool (vLLM, SGLang)
+refuses to start when the pool that its part of the card leaves cannot hold one sequence of the longest length asked;
+its need is the card less what the pool has to spare.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from rules.catalog.accelerators import Accelerator
+from rules.memory.footprint import Footprint, Range
+from rules.memory.usable import usable_bytes
+from rules.policy import Policy
+from rules.workload import Workload
+
+Outcome = Literal["fits", "tight", "oom"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """The verdict on the fullest device. `reasons` are message ids, the deciding one first.
+
+    `headroom_bytes` is usable memory less the expected need: negative where it does not fit.
+    """
+
+    outcome: Outcome
+    need: Range
+    usable_bytes: float
+    headroom_bytes: float
+    reasons: tuple[str, ...]
+
+
+def verdict(
+    workload: Workload, footprint: Footprint, device: Accelerator, n_devices: int, policy: Policy
+) -> Fit:
+    """Judges `footprint` on `n_devices` of `device`; the memory that the workload states for its hardware wins.
+
+    fits: the expected need is below `tight_above_share` of usable memory. oom: it is above `fails_above_share`.
+    tight: between the two, where the ranges of the laws do not decide.
+    """
+    usable = usable_for(workload, device, n_devices, policy)
+    pooled = "kv_needed" in footprint.components
+    need = _pool_need(footprint, usable) if pooled else _need(footprint, policy.fit.fragments_share_of_cache)
+    ratio = need.expected / usable if usable > 0 else float("inf")
+    if ratio > policy.fit.fails_above_share:
+        outcome: Outcome = "oom"
+        reason = "fit_pool_holds_no_sequence" if pooled else "fit_need_above_usable"
+    elif ratio > policy.fit.tight_above_share:
+        outcome, reason = "tight", "fit_near_the_limit"
+    else:
+        outcome, reason = "fits", "fit_below_the_limit"
+    return Fit(outcome, need, usable, usable - need.expected, (reason,))
+
+
+def usable_for(workload: Workload, device: Accelerator, n_devices: int, policy: Policy) -> float:
+    """Bytes that a program can use of one device, of the variant that the workload states.
+
+    A lone consumer card is taken to drive the display; with several, the others do the work.
+    """
+    stated = next((hardware for hardware in workload.hardware if hardware.memory_gib), None)
+    desktop = policy.memory.desktop_reserve_gib if n_devices == 1 else 0.0
+    return usable_bytes(
+        device,
+        stated.memory_gib if stated else None,
+        stated.name if stated else None,
+        desktop_reserve_gib=desktop,
+    )
+
+
+def _need(footprint: Footprint, fragments: float) -> Range:
+    outside = max(0.0, footprint.device.expected - footprint.reserved.expected)
+    live, cached = footprint.allocated, footprint.reserved
+    return Range(
+        live.low + outside,
+        live.expected + fragments * max(0.0, cached.expected - live.expected) + outside,
+        max(live.high, cached.high) + outside,
+    )
+
+
+def _pool_need(footprint: Footprint, usable: float) -> Range:
+    devices = footprint.components.get("devices", 1.0)
+    spare = (footprint.components["kv"] - footprint.components["kv_needed"]) / devices
+    fixed = footprint.allocated
+    return Range(
+        usable - spare - max(0.0, fixed.expected - fixed.low),
+        usable - spare,
+        usable - spare + max(0.0, fixed.high - fixed.expected),
+    )
