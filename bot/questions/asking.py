@@ -1,4 +1,8 @@
-"""What a question leaves out: which missing fields are asked and which are assumed (table in `asking.toml`)."""
+"""What a question leaves out: which missing fields are asked and which are assumed.
+
+`asking.toml` says what decides an answer; the values assumed are those of the advice's own table of defaults, so that
+the question and the answer assume the same.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,9 @@ from typing import Any
 
 from bot.questions.parsed import Intent
 
-_SAME = {"context": ("input_len",), "concurrency": ("users",), "precision": ("weights_format",),
-         "model": ("params_b", "active_params_b"), "batch": ("batches",)}  # fmt: skip
+_SAME = {"context": ("input_len",), "precision": ("weights_format",), "batch": ("batches",),
+         "model": ("params_b", "active_params_b"), "hardware": ("gpu_mem_gb", "cpu_only")}  # fmt: skip
+_LARGE_PARAMS_B = 1.5  # as the advice's table counts a model as large
 
 
 @cache
@@ -19,20 +24,31 @@ def _table() -> Mapping[str, Any]:
     return tomllib.loads(resources.files(__package__).joinpath("asking.toml").read_text("utf-8"))
 
 
+@cache
+def _defaults() -> Mapping[str, Any]:
+    return tomllib.loads(resources.files("rules.advice").joinpath("data/defaults.toml").read_text("utf-8"))
+
+
 def missing(
-    intent: Intent, fields: Mapping[str, Any], extra: Mapping[str, Any], invalid: frozenset[str], domain: str
+    intent: Intent,
+    fields: Mapping[str, Any],
+    extra: Mapping[str, Any],
+    invalid: frozenset[str],
+    answered: frozenset[str],
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """(fields to ask, defaults assumed) of a question; an invalid field is asked first."""
+    """(fields to ask, defaults assumed). An invalid field is asked first, one that the question asks for (`answered`)
+    never."""
+    domain = str(extra.get("domain", "llm"))
     row = next(n for n in _table()["need"] if _applies(n, intent, fields.get("task")))
     ask: list[str] = sorted(invalid)
     assumed: dict[str, Any] = {}
     for field in row["fields"]:
-        if field in invalid or _known(field, fields, extra) or domain in _table()["not_for"].get(field, ()):
+        skip = field in invalid or field in answered or domain in _table()["not_for"].get(field, ())
+        if skip or _known(field, fields, extra):
             continue
-        default = _table()["assume"].get(field)
-        if isinstance(default, dict):
-            default = default.get(domain, default["llm"])
-        if default is None or intent == "unclear":
+        default = _default(field, fields, domain)
+        unsure = intent == "unclear" or (field == "concurrency" and "users" in extra)
+        if default is None or unsure:
             ask.append(field)
         else:
             assumed[field] = default
@@ -45,3 +61,19 @@ def _applies(row: Mapping[str, Any], intent: Intent, task: str | None) -> bool:
 
 def _known(field: str, fields: Mapping[str, Any], extra: Mapping[str, Any]) -> bool:
     return any(f in fields or f in extra for f in (field, *_SAME.get(field, ())))
+
+
+def _default(field: str, fields: Mapping[str, Any], domain: str) -> Any:
+    task = "inference" if fields.get("task", "inference") == "inference" else "training"
+    name = _table()["names"].get(task, {}).get(field, field)
+    size = fields.get("params_b")
+    facts = {
+        "domain": domain,
+        "large": size is None or size >= _LARGE_PARAMS_B,
+        "detector": domain == "vision",
+        "method": fields.get("method"),
+    }
+    for row in _defaults()[task]:
+        if row["field"] == name and all(facts.get(k) in allowed for k, allowed in row.get("when", {}).items()):
+            return row["value"]
+    return _table()["assume"].get(field)

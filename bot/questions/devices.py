@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from bot.questions.lexicon import EDGE_BEFORE, table
-from rules.catalog.accelerators import Accelerator
 
 _MEMORY_OR_FORM = re.compile(r"[ \-]?(?:\b\d+\s?gb\b|\bpcie\b|\bsxm\d?\b|\(.*?\))(?:-\d+gb)?", re.IGNORECASE)
 _BRAND = r"(?:(?:nvidia|geforce|amd|radeon|intel|instinct|tesla|rtx|gtx|apple)[\s\-_]?){0,3}"
@@ -27,20 +26,20 @@ class Device:
 
 
 class DeviceWords:
-    """Spots device names in folded text."""
+    """Spots device names in folded text; built from the catalogue's accelerator rows."""
 
-    def __init__(self, accelerators: Iterable[Accelerator]) -> None:
+    def __init__(self, rows: Iterable[Mapping[str, str]]) -> None:
         self._devices: dict[str, Device] = {}
         memories: dict[str, set[int]] = {}
         tiers: dict[str, str] = {}
         names: dict[str, str] = {}
-        for a in accelerators:
-            if a.vendor == "apple":
+        for row in rows:
+            if row["vendor"] == "apple":
                 continue  # read by the grammar of Macs
-            base = _MEMORY_OR_FORM.sub("", a.name).strip()
-            memories.setdefault(base, set()).add(round(a.memory_gb_marketed))
-            tiers[base] = a.tier
-            for alias in (base, *a.aliases):
+            base = _MEMORY_OR_FORM.sub("", row["name"]).strip()
+            memories.setdefault(base, set()).add(round(float(row["memory_gb_marketed"] or 0)))
+            tiers[base] = row["tier"]
+            for alias in (base.lower(), *row["aliases"].split(";")):
                 short = _MEMORY_OR_FORM.sub("", alias.lower()).strip()
                 if re.search(r"\d", short) or " " in short:
                     names.setdefault(short, base)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
 
 from bot.questions import numbers
 from bot.questions.devices import DeviceWords
-from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, cue, table, whole, word
+from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, cue, source, table, word
 from bot.questions.reader import Reader
+from rules.catalog.accelerators import Accelerator
+from rules.catalog.errors import UnknownName
 
 _GB = r"(?:gigabytes|gigas|gigs|gib|gb|g)"
 _MEMORY_AFTER = re.compile(
@@ -92,13 +95,16 @@ _BOX_NAMES = {"macstudio": "Mac Studio", "macmini": "Mac mini", "macpro": "Mac P
 _LAPTOP_CARDS = re.compile(r"RTX [345]0[5-9]0(?: Ti)?$")
 
 
-def read_hardware(reader: Reader, words: DeviceWords) -> None:
+FindInstance = Callable[[str], tuple[Accelerator | None, float, object]]
+
+
+def read_hardware(reader: Reader, words: DeviceWords, find_instance: FindInstance) -> None:
     """Fills `hardware`, `gpu_mem_gb`, `cpu_only` and, as extras, `ram_gb`, `gpu_count`."""
     _read_ram(reader)
     found: list[tuple[int, dict[str, object], int | None]] = []
     _read_macs(reader, found)
     _read_cards(reader, words, found)
-    _read_machines(reader, found)
+    _read_machines(reader, found, find_instance)
     no_gpu = reader.search(cue("words", "cpu_only"))
     if no_gpu:
         reader.give("cpu_only", True, no_gpu)
@@ -200,21 +206,29 @@ def _read_cards(
         reader.claim_range(start, end, "hardware", 0.95 if count is not None else 0.85)
 
 
-def _read_machines(reader: Reader, found: list[tuple[int, dict[str, object], int | None]]) -> None:
-    for machine in table("common")["machines"].values():
-        m = reader.search(_machine(tuple(machine["aliases"])))
-        if not m:
+def _read_machines(
+    reader: Reader, found: list[tuple[int, dict[str, object], int | None]], find_instance: FindInstance
+) -> None:
+    for m in list(reader.matches(_machine())):
+        try:
+            device, count, _ = find_instance(m.group(0))
+        except UnknownName:
             continue
-        if not found:
-            found.append((m.start(), {"name": machine["name"], "count": machine["count"]}, None))
-            reader.claim(m, "hardware", 0.7)
-        else:
+        if found or device is None or count < 1:
             reader.claim(m)
+            continue
+        name = re.sub(r"\s(\d+GB).*$", r"-\1", device.name)
+        found.append((m.start(), {"name": name, "count": int(count)}, None))
+        reader.claim(m, "hardware", 0.7)
 
 
 @cache
-def _machine(aliases: tuple[str, ...]) -> re.Pattern[str]:
-    return whole(aliases)
+def _machine() -> re.Pattern[str]:
+    families = source(table("common")["machines"]["families"])
+    return re.compile(
+        rf"{EDGE_BEFORE}(?:{families}(?:\.\d{{0,2}}x?large|\.metal)?|a[23]-(?:high|ultra|mega)gpu-\d{{1,2}}g|g[24]-standard-\d{{1,3}}"
+        rf"|(?:standard_)?n[cdv]\d{{1,3}}[a-z_\d]{{1,24}}_v\d)(?![a-z0-9.])"
+    )
 
 
 def _read_cpus(reader: Reader) -> list[tuple[int, dict[str, object], int | None]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
@@ -15,26 +17,29 @@ from bot.questions.lexicon import cue, stopwords
 from bot.questions.models import ModelWords, read_models
 from bot.questions.money import read_money
 from bot.questions.number_formats import read_formats
-from bot.questions.parsed import Intent, Lang, Parsed
+from bot.questions.parsed import Lang, Parsed
 from bot.questions.reader import Reader
 from bot.questions.task import decide_task, read_host, read_method, read_place, read_tools
 from bot.questions.text import MAX_CHARS, clean
 from bot.questions.traffic import read_traffic
 from rules.catalog.accelerators import Accelerator
-from rules.catalog.models import ModelSpec
 
 
 class NameSource(Protocol):
     """The part of the catalogue that parsing needs: the names that exist."""
 
     @property
-    def accelerators(self) -> tuple[Accelerator, ...]:
-        """Every device."""
+    def accelerator_rows(self) -> tuple[Mapping[str, str], ...]:
+        """Every device's row."""
         ...
 
     @property
-    def models(self) -> tuple[ModelSpec, ...]:
-        """Every model."""
+    def model_ids(self) -> tuple[str, ...]:
+        """Every model's Hub id."""
+        ...
+
+    def find_instance(self, name: str) -> tuple[Accelerator | None, float, object]:
+        """Device and count of a cloud instance; raises `UnknownName`."""
         ...
 
 
@@ -55,41 +60,39 @@ def parse(text: str, catalogue: NameSource) -> Parsed:
     read_method(reader)
     formats = read_formats(reader)
     read_models(reader, models)
-    read_hardware(reader, devices)
+    read_hardware(reader, devices, catalogue.find_instance)
     read_leftovers(reader, reader.extra.get("domain"))
     if reader.has(cue("intents", "benchmark")):
         read_host(reader)
     read_place(reader)
     stated = decide_task(reader, formats, len(formats.weights) > 1 and not reader.fields.get("method"))
     intent = decide_intent(reader)
-    return _finished(reader, intent, stated, cleaned.truncated)
-
-
-def _finished(reader: Reader, intent: Intent, stated: bool, truncated: bool) -> Parsed:
-    if intent in ("benchmark", "cost", "unclear", "help") and reader.fields.get("task") == "inference" and not stated:
-        del reader.fields["task"]
     implied = not stated and intent in _IMPLY_INFERENCE and ("model" in reader.fields or "params_b" in reader.fields)
     if implied:
         reader.fields["task"] = "inference"
-    if truncated:
+    if cleaned.truncated:
         reader.problem("text_truncated", None, max_chars=MAX_CHARS)
     _reconcile(reader)
-    invalid = frozenset(p.field for p in reader.problems if p.field)
-    domain = str(reader.extra.get("domain", "llm"))
-    ask, assumed = missing(intent, reader.fields, reader.extra, invalid, domain)
-    if implied:
-        assumed = {"task": "inference", **assumed}
-    return Parsed(
+    parsed = Parsed(
         text=reader.shown,
         intent=intent,
         lang=reader.lang,
         fields=dict(reader.fields),
         extra=dict(reader.extra),
-        ask=ask,
-        assumed=assumed,
+        assumed={"task": "inference"} if implied else {},
         problems=tuple(reader.problems),
         spans=tuple(sorted(reader.spans, key=lambda s: s.start)),
     )
+    return finish(parsed, frozenset(("hardware",)) if reader.has(cue("intents", "recommend")) else frozenset())
+
+
+def finish(parsed: Parsed, answered: frozenset[str]) -> Parsed:
+    """`parsed` with what it leaves out: asked, or assumed; `answered` are fields that the question itself asks for."""
+    invalid = frozenset(p.field for p in parsed.problems if p.field)
+    ask, assumed = missing(parsed.intent, parsed.fields, parsed.extra, invalid, answered)
+    if "task" in parsed.assumed:
+        assumed = {"task": parsed.assumed["task"], **assumed}
+    return replace(parsed, ask=ask, assumed=assumed)
 
 
 _IMPLY_INFERENCE = ("fit", "capacity", "recommend", "time", "compare", "concept")
@@ -113,6 +116,6 @@ def language(shown: str, folded: str) -> Lang:
 def _words(catalogue: NameSource) -> tuple[DeviceWords, ModelWords]:
     found = _WORDS.get(catalogue)
     if found is None:
-        found = DeviceWords(catalogue.accelerators), ModelWords(m.hf_id for m in catalogue.models)
+        found = DeviceWords(catalogue.accelerator_rows), ModelWords(catalogue.model_ids)
         _WORDS[catalogue] = found
     return found

@@ -9,6 +9,7 @@ from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, choices, cue, table, 
 from bot.questions.number_formats import Formats
 from bot.questions.reader import Reader
 
+_PRETRAINING_TOKENS = 1e9  # data sets of this size are for pretraining unless a method says otherwise
 _TRAINED_FROM_PRETRAINED = frozenset(("llm", "encoder", "audio", "diffusion", "dual-encoder"))
 
 
@@ -26,9 +27,10 @@ def _switch(name: str) -> re.Pattern[str]:
 
 def read_tools(reader: Reader) -> None:
     """Fills `framework`, `optimizer` and the extras `sharding`, `offload`, `nvlink`, `checkpointing` and switches."""
-    for name, pattern in sorted(choices("optimizers"), key=lambda c: -len(c[0])):
-        if m := reader.search(pattern):
-            reader.give("optimizer", name, m)
+    optimizers = [(m, name) for name, pattern in choices("optimizers") for m in [reader.search(pattern)] if m]
+    if optimizers:
+        m, name = max(optimizers, key=lambda o: (o[0].end() - o[0].start(), -o[0].start()))
+        reader.give("optimizer", name, m)
     for name, pattern in choices("sharding"):
         if reader.has(pattern):
             reader.extra.setdefault("sharding", name)
@@ -40,7 +42,7 @@ def read_tools(reader: Reader) -> None:
             reader.give_extra(name, not (m.group("no") or m.group("off")), m)
     found = [
         (m.start(), name, m)
-        for kind in ("serves", "trains", "either")
+        for kind in ("serves", "trains", "pretrains", "either")
         for name, pattern in _frameworks(kind)
         for m in [reader.search(pattern)]
         if m
@@ -90,7 +92,9 @@ def _stated_task(reader: Reader) -> str | None:
     serves = engine in dict(_frameworks("serves"))
     domain = reader.extra.get("domain")
     pre, tune, train = (reader.has(cue("tasks", t)) for t in ("pretraining", "fine_tuning", "training"))
-    if pre:
+    pre = pre or (engine in dict(_frameworks("pretrains")) and "method" not in reader.fields and not tune)
+    huge = reader.fields.get("dataset_tokens", 0) >= _PRETRAINING_TOKENS and "method" not in reader.fields
+    if pre or (huge and not tune):
         return "pretraining"
     if "method" in reader.fields or (tune and not _only_named(reader)):
         return "fine_tuning"
@@ -99,9 +103,10 @@ def _stated_task(reader: Reader) -> str | None:
         return "fine_tuning" if named and (domain in _TRAINED_FROM_PRETRAINED or domain is None) else "training"
     if trains or "lora_rank" in reader.fields or "optimizer" in reader.fields:
         return "fine_tuning"
-    if domain == "vision" and "batch" in reader.fields:
+    if domain == "classical" or (domain == "vision" and "batch" in reader.fields):
         return "training"
-    if serves or reader.has(cue("tasks", "inference")) or _load(reader):
+    named = any(f in reader.fields for f in ("model", "params_b"))
+    if serves or _load(reader) or (named and reader.has(cue("tasks", "inference"))):
         return "inference"
     return None
 

@@ -24,7 +24,7 @@ def _patterns() -> dict[str, re.Pattern[str]]:
         "requests_per_s": rf"{_N}{mag}\s?(?:rps|qps|{word('request')}{per}{word('second')})",
         "requests_per_day": rf"{_N}{mag}\s?{word('request')}{per}{word('day')}",
         "dataset_tokens": rf"{_N}{mag}\s?(?:de\s|of\s)?{tokens}",
-        "samples": rf"{_N}{mag}\s?(?:[a-z]{{3,12}}\s)?(?:de\s)?{word('samples')}",
+        "samples": rf"{_N}{mag}\s?(?:(?!{tokens})[a-z]{{3,12}}\s)?(?:de\s)?{word('samples')}",
         "ttft_ms": rf"(?:{word('ttft')}\s?(?:of|de|:|=|<|{word('under')})?\s?{_N}\s?(?P<unit>ms|s|sec\w*)|{_N.replace('<n>', '<n2>')}\s?(?P<unit2>ms|s|sec\w*)\s{word('ttft')})",
         "latency_ms": rf"(?:{word('under')}|{word('latency')}|@)?\s?(?:de\s)?{_N}\s?(?P<unit>ms|milisegundos|milliseconds)",
         "latency_s": rf"(?:{word('under')})\s?{_N}\s?(?P<unit>s|secs?|seconds?|segundos?)(?!\s?/)",
@@ -36,7 +36,7 @@ def _patterns() -> dict[str, re.Pattern[str]]:
         "people": rf"(?P<c>{numbers.count_source()})(?P<mag>k|\smil)?\s?(?:[a-z]{{3,12}}\s)?(?P<who>{word('people')})(?P<live>\s?{word('concurrent')})?",
         "concurrent": rf"(?P<c>{numbers.count_source()})(?P<mag>k|\smil)?\s?(?:{word('concurrent')})(?:\s(?:{word('people')}|{word('streams')}))?",
         "streams": rf"(?P<c>{numbers.count_source()})(?P<mag>k|\smil)?\s?(?:live\s)?(?:{word('streams')})(?:\s(?:{word('concurrent')}))?",
-        "concurrency_is": rf"(?:concurrency|concurrencia|max[\s_\-]num[\s_\-]seqs|parallel)\s?(?:of|de|=|:)?\s?(?P<c>\d{{1,5}})(?P<mag>k)?",
+        "concurrency_is": rf"(?:concurrency|concurrencia|max[\s_\-]num[\s_\-]seqs)\s?(?:of|de|=|:)?\s?(?P<c>\d{{1,5}})(?P<mag>k)?",
     }
     return {key: re.compile(f"{EDGE_BEFORE}{text}{EDGE_AFTER}") for key, text in sources.items()}
 

@@ -110,6 +110,16 @@ class Catalogue:
         return self._accelerator_index.all()
 
     @cached_property
+    def accelerator_rows(self) -> tuple[Mapping[str, str], ...]:
+        """Every accelerator's row as text, the team's first: cheap, for spotting names in a question."""
+        return tuple(_merged(self._accelerators, _csv_rows("gpus.csv"), "name")[0])
+
+    @cached_property
+    def model_ids(self) -> tuple[str, ...]:
+        """Every model's Hub id, the team's first."""
+        return tuple(str(row["hf_id"]) for row in _merged(self._models, _model_rows(), "hf_id")[0])
+
+    @cached_property
     def cpus(self) -> tuple[Cpu, ...]:
         """Every CPU."""
         return tuple(Cpu.from_row(row) for row in _csv_rows("cpus.csv"))

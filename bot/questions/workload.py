@@ -1,0 +1,144 @@
+"""A parsed question as a `Workload`: what the text says is stated, what it leaves out stays None for the advice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bot.questions.parsed import Parsed
+from rules.catalog.catalogue import Catalogue
+from rules.catalog.errors import UnknownName
+from rules.workload import (
+    Constraints,
+    Given,
+    Hardware,
+    InferenceWorkload,
+    ModelRef,
+    Money,
+    Traffic,
+    TrainingWorkload,
+    Workload,
+)
+
+_TRAINING = frozenset(("fine_tuning", "training", "pretraining"))
+_SIXTEEN_BITS = ("bf16", "fp16")
+_SHARDERS = ("fsdp", "deepspeed", "ddp")  # named as a framework, but they say how a run is split
+_PLACES = {"cloud": "cloud", "on_prem": "on_premises"}
+_SECONDS_A_DAY = 86_400
+
+
+def to_workload(parsed: Parsed, catalogue: Catalogue) -> Workload | None:
+    """The workload that was asked about; None where no model, size or task was understood.
+
+    A field that the parser called impossible is left out. A CPU that the catalogue does not hold counts as "on a CPU".
+    """
+    spoilt = {p.field for p in parsed.problems}
+    fields = {k: v for k, v in parsed.fields.items() if k not in spoilt}
+    if parsed.intent == "help" or not fields.keys() & {"model", "params_b", "active_params_b", "task"}:
+        return None
+    hardware, cpu_only = _hardware(fields, parsed.extra, catalogue)
+    shared: dict[str, Any] = {
+        "model": ModelRef(
+            name=fields.get("model"),
+            params_b=fields.get("params_b"),
+            active_params_b=fields.get("active_params_b") if "params_b" in fields or "model" in fields else None,
+        ),
+        "hardware": hardware,
+        "domain": parsed.extra.get("domain"),
+        "traffic": _traffic(fields, parsed.extra),
+        "constraints": Constraints(
+            cpu_only=cpu_only,
+            where=_PLACES.get(fields.get("location", "")),  # type: ignore[arg-type]
+            budget=_money(fields),
+        ),
+    }
+    if fields.get("task") in _TRAINING:
+        return TrainingWorkload(**shared, **_training(fields, parsed.extra))
+    return InferenceWorkload(**shared, **_inference(fields, parsed.extra))
+
+
+def _hardware(
+    fields: dict[str, Any], extra: Any, catalogue: Catalogue
+) -> tuple[tuple[Hardware, ...], bool]:
+    memory = fields.get("gpu_mem_gb")
+    items = fields.get("hardware", [])
+    cpu_only = bool(fields.get("cpu_only"))
+    if cpu_only and items:
+        try:
+            catalogue.find_cpu(items[0]["name"])
+        except UnknownName:
+            items = []
+        memory = extra.get("ram_gb")
+    if items:
+        alone = memory if len(items) == 1 else None
+        return tuple(Hardware(name=i["name"], count=i["count"], memory_gib=alone) for i in items), cpu_only
+    if memory and not cpu_only:
+        return (Hardware(name=f"{memory:g} GB GPU", count=extra.get("gpu_count", 1), memory_gib=memory),), False
+    return (), cpu_only
+
+
+def _traffic(fields: dict[str, Any], extra: Any) -> Traffic:
+    per_day = extra.get("requests_per_day")
+    return Traffic(
+        users=extra.get("users"),
+        concurrency=fields.get("concurrency") if "users" not in extra else None,
+        requests_per_s=fields.get("requests_per_s") or (per_day / _SECONDS_A_DAY if per_day else None),
+        tokens_per_day=fields.get("tokens_per_day"),
+        latency_ms=fields.get("latency_ms"),
+        ttft_ms=extra.get("ttft_ms"),
+        hours_per_week=fields.get("hours_per_week"),
+    )
+
+
+def _money(fields: dict[str, Any]) -> Money | None:
+    budget = fields.get("budget")
+    return Money(amount=str(budget["amount"]), currency=budget["currency"], per=budget["per"]) if budget else None
+
+
+def _given(source: Any, names: dict[str, str]) -> dict[str, Any]:
+    return {target: Given(source[name]) for name, target in names.items() if source.get(name) is not None}
+
+
+def _training(fields: dict[str, Any], extra: Any) -> dict[str, Any]:
+    said = _given(
+        fields,
+        {
+            "method": "method",
+            "optimizer": "optimizer",
+            "lora_rank": "lora_rank",
+            "batch": "micro_batch",
+            "context": "seq_len",
+            "samples": "dataset_samples",
+            "dataset_tokens": "dataset_tokens",
+        },
+    )
+    names = "grad_accum packed compile double_quant sharding offload tp pp epochs"
+    said |= _given(extra, {n: n for n in names.split()}) | _given(extra, {"resolution": "image_size"})
+    if fields.get("task") == "pretraining":
+        said["method"] = Given("pretrain")
+    if fields.get("framework") not in (None, *_SHARDERS):
+        said["framework"] = Given(fields["framework"])
+    if "checkpointing" in extra:
+        said["checkpointing"] = Given("full" if extra["checkpointing"] else "none")
+    if "flash_attention" in extra:
+        said["attention"] = Given("flash" if extra["flash_attention"] else "sdpa")
+    precision = fields.get("precision")
+    if precision:
+        full = fields.get("method") in (None, "full", "freeze")
+        said["compute_dtype" if full and precision in (*_SIXTEEN_BITS, "fp8") else "weights_dtype"] = Given(precision)
+    return said
+
+
+def _inference(fields: dict[str, Any], extra: Any) -> dict[str, Any]:
+    said = _given(fields, {"framework": "engine", "context": "context", "batch": "batch"})
+    said |= _given(extra, {n: n for n in "kv_dtype input_len output_len tp pp gpu_layers flash_attention".split()})
+    said |= _given(extra, {"resolution": "image_size", "frames": "frames"})
+    weights = fields.get("weights_format") or fields.get("precision")
+    if weights:
+        said["weights_format"] = Given(weights)
+    if "concurrency" in fields and "users" not in extra:
+        said["concurrency"] = Given(fields["concurrency"])
+    if extra.get("domain") == "diffusion":
+        said |= _given(extra, {"steps": "steps"})
+        if "offload" in extra:
+            said["offload"] = Given("model_cpu")
+    return said
