@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from rules.memory.training.setup import Setup
 
+_EAGER = frozenset(("eager", "math", "none", "vanilla", "manual", "naive"))
 _LSE_BYTES = 4.0  # log-sum-exp of an attention kernel, a head and token
 
 
@@ -30,19 +31,18 @@ def attention_saved(s: Setup) -> tuple[float, float, float]:
     """Saved bytes a token of attention without norms; extra bytes alive in its backward; extra in its forward."""
     shape, recipe = s.shape, s.recipe
     megatron = recipe.family == "megatron"
-    eager = s.attention.startswith("eager") or s.attention in ("math", "none", "vanilla", "manual")
+    eager = s.attention in _EAGER
     # Kernels run in 16 bits under autocast; a k-bit base without autocast hands them fp32.
     width = s.linear_bytes
     if width == 4 and s.compute_bytes == 2 and (s.autocast or s.attention.startswith("flash")):
         width = 2.0
-    grouped = shape.kv < shape.query
-    keys = shape.query if grouped and eager and recipe.family == "hf" else shape.kv
-    values = shape.value if (grouped and eager and recipe.family == "hf") or shape.latent else shape.kv
+    # Transformers materialises a mask for torch's own attention and then repeats keys and values for every head.
+    repeats = recipe.family == "hf" and shape.kv < shape.query and (eager or s.attention == "sdpa")
+    keys = shape.query if repeats else shape.kv
+    values = shape.value if repeats or shape.latent else shape.kv
     saved = (shape.query + keys + values + shape.value) * width + _LSE_BYTES * shape.heads
     if shape.latent:
         saved += shape.latent * (width * 2)
-    if width < s.linear_bytes and s.recipe.family == "hf":
-        pass  # the fp32 projections themselves are not kept: rotary embedding saves only its tables
     backward = (shape.query + keys + values + shape.value) * width
     forward = 0.0
     if shape.qk_norm:
@@ -53,13 +53,22 @@ def attention_saved(s: Setup) -> tuple[float, float, float]:
         probabilities = 4.0 + (width if width < 4 else 0.0)
         if megatron:
             probabilities = 5.0
+        if shape.softcap:
+            probabilities += width
         saved += scores * probabilities - _LSE_BYTES * shape.heads
         if shape.dropout:
             saved += scores * (1 + width)
         backward += scores * (8.0 - (probabilities - 4.0))
         forward = scores * (8.0 + width)
-    elif s.trained and shape.dropout:
-        saved += shape.hidden
+    else:
+        if recipe.family == "hf" and s.attention == "sdpa" and shape.causal:
+            saved += width * s.length / s.batch
+        # The kernel accumulates the query's gradient in fp32 and writes grouped heads' gradients for every query head.
+        backward += 4.0 * shape.query if width == 2 else 0.0
+        if keys < shape.query:
+            backward += 2 * shape.query * width
+        if s.trained and shape.dropout:
+            saved += shape.hidden
     return saved, backward, forward
 
 
@@ -145,10 +154,7 @@ def _block(s: Setup, moe: bool) -> BlockBytes:
     else:
         mlp, mlp_backward = mlp_saved(s, shape.intermediate, shape.gated, a.down)
         mlp += _reader_bytes(s, 2 if shape.gated else 1, a.mlp_readers, h, output_bytes)
-    if shape.parallel_block:
-        norms = _norm(s)
-    else:
-        norms = (4 if shape.four_norms else 2) * _norm(s)
+    norms = (1 if shape.parallel_block else 4 if shape.four_norms else 2) * _norm(s)
     if s.trained and shape.dropout:
         norms += 2 * h
     if shape.cross:

@@ -12,25 +12,36 @@ from rules.memory.training.setup import Setup
 _CHUNKS = 8.0
 
 
+def logit_bytes(s: Setup) -> float:
+    """Bytes of one logit as the head returns it: fp32 from an fp32 head outside autocast, else the compute type's."""
+    if s.compute_bytes == 4 or (s.special_bytes == 4 and not s.autocast and not s.shard_upcast and not s.master_bytes):
+        return 4.0
+    return s.compute_bytes
+
+
+def held_bytes(s: Setup) -> float:
+    """Bytes a (token x vocabulary entry) of logits that stay alive until the backward pass is done."""
+    return logit_bytes(s) if s.recipe.logits_held and s.loss != "fused" else 0.0
+
+
 def logits_bytes(s: Setup) -> tuple[float, float]:
     """Bytes a (token x vocabulary entry) alive at the peak of the forward and of the backward pass of the loss."""
-    head = 4.0 if s.special_bytes == 4 and not s.autocast and not s.autocast_weights and not s.shard_upcast else 2.0
-    if s.special_bytes == 4 and s.compute_bytes == 4:
-        head = 4.0
-    held = head if s.recipe.logits_held else 0.0
+    head = logit_bytes(s)
+    held = held_bytes(s)
+    capped = head if s.shape.softcap else 0.0  # the tanh of a soft cap is kept
     if s.loss == "fused":
         return 0.0, 0.0
     if s.loss == "chunked":
         return head + 8.0 / _CHUNKS, 2 * head + 12.0 / _CHUNKS
     if s.loss == "fast":
         return head + 4.0, head + 6.0
+    if s.loss == "native":  # torch's cross entropy on the logits as they are
+        return held + 2 * head, held + 3 * head
     if s.recipe.family == "megatron":
         return head + 4.0, head + 8.0
     if s.compiled and s.recipe.family == "native":
         return head + 4.0, head + 8.0
-    if head == 4:
-        return held + 8.0, held + 12.0
-    return held + 8.0, held + 12.0
+    return head + 8.0 + capped, held + 12.0 + capped
 
 
 def fused_bytes(s: Setup, tokens: float, head_trained: bool) -> float:

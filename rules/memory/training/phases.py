@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rules.memory.training.activations import block, mean_saved
-from rules.memory.training.loss import fused_bytes, logits_bytes
+from rules.memory.training.loss import fused_bytes, held_bytes, logits_bytes
 from rules.memory.training.setup import Setup
 from rules.memory.training.static import Stage, Static, stages, static
 
@@ -96,6 +96,7 @@ def _peaks(s: Setup, stage: Stage, st: Static) -> list[Peak]:
                 **passing,
             )
         )
+    held = held_bytes(s) * loss_tokens * shape.vocab / plan.tp if stage.last else 0.0
     first_gradients = max(alive, st.head_gradient + st.layer_gradient)
     all_gradients = st.gradients
     if s.recipe.optimizer_in_backward or _in_backward(s):
@@ -106,24 +107,27 @@ def _peaks(s: Setup, stage: Stage, st: Static) -> list[Peak]:
             "backward",
             activations=kept,
             block=extra + dequantised,
+            logits=held,
             gradients=first_gradients,
             casts=max(casts_layer, casts_kept if not checkpoints else 0.0),
             **passing,
         )
     )
     one = (layer.input * tokens * width if checkpoints else 0.0) + working
-    table = st.embedding_gradient if shape.tied else 0.0
     found.append(
         peak(
             "backward",
             activations=one if stage.in_flight <= 1 else kept * (1 - 1 / max(1.0, stage.layers)) + one,
-            gradients=all_gradients,
             block=dequantised,
+            logits=held,
+            gradients=all_gradients,
             casts=casts_layer,
             **passing,
         )
     )
-    found.append(peak("backward", gradients=all_gradients + table, **passing))
+    # A tied table gets two gradients, which are added into a third tensor.
+    table = 2 * st.embedding_gradient if shape.tied and stage.last else 0.0
+    found.append(peak("backward", gradients=all_gradients + table, logits=held, **passing))
     found.append(
         peak("step", gradients=all_gradients, temporaries=st.temporaries, buckets=st.buckets if plan.replicas else 0.0)
     )
@@ -162,8 +166,12 @@ def _dequantised(s: Setup) -> float:
 
 def _casts(s: Setup, st: Static, stage: Stage, checkpoints: bool) -> tuple[float, float, float]:
     """16-bit casts of fp32 weights: alive in the forward pass, while one block goes backward, and kept at the loss."""
-    if s.weight_bytes != 4 or s.compute_bytes == 4 or s.shard_upcast or s.plan.zero_stage >= 3:
+    if s.compute_bytes == 4 or s.shard_upcast or s.plan.zero_stage >= 3:
         return 0.0, 0.0, 0.0
+    if s.weight_bytes != 4:
+        # The fp32 head of a k-bit base is cast for its product, and the cast is kept for the backward pass.
+        head = 2.0 * st.head_values if s.special_bytes == 4 and s.autocast else 0.0
+        return head, 0.0, head
     if not (s.autocast_weights or (not s.trained and s.autocast)):
         return 0.0, 0.0, 0.0
     every = 2.0 * (st.linear_values + st.head_values)

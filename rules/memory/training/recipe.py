@@ -25,6 +25,7 @@ class Recipe:
     adapter_bytes: int
     adapter_casts: bool
     autocast: bool
+    mixed_is_autocast: bool
     kbit_fp32: bool
     double_quant: bool
     norm: str
@@ -52,7 +53,7 @@ _VERSION = re.compile(r"([a-z][a-z_\-]*)[ =@:v]*(\d+(?:\.\d+)*)")
 
 
 def _versions(framework: str, version: str) -> dict[str, tuple[int, ...]]:
-    """Versions named in a free text such as "torch 2.1.0, bitsandbytes 0.41.1"; a bare number is the framework's own."""
+    """Versions named in a text such as "torch 2.1.0, bitsandbytes 0.41.1"; a bare number is the framework's own."""
     found = {
         {"bnb": "bitsandbytes"}.get(name.strip("-_"), name.strip("-_")): _numbers(number)
         for name, number in _VERSION.findall(version.lower())

@@ -140,7 +140,7 @@ def resolve(workload: TrainingWorkload, model: ModelSpec) -> Setup:
     shard_upcast = precision == "sharded"
     autocast_weights = precision == "autocast" and sixteen and base_bytes == 4
     autocast = autocast_weights or (
-        sixteen and not trained and (recipe.autocast if mixed is None else bool(mixed) or recipe.autocast)
+        sixteen and not trained and (recipe.autocast or (bool(mixed) and (recipe.mixed_is_autocast or base_bytes == 4)))
     )
     kbit = quantised and recipe.kbit_fp32 and not (plan.fsdp and recipe.autocast)
     stream = 4.0 if kbit or (base_bytes == 4 and not shard_upcast and precision != "master") else 2.0
@@ -163,7 +163,7 @@ def resolve(workload: TrainingWorkload, model: ModelSpec) -> Setup:
         assumed.append(Note("training_optimizer_unknown", {"name": name}))
     batch, length, packed = _sizes(workload, recipe, plan, model, assume)
     checkpointing = _checkpointing(_text(workload.checkpointing), recipe, assume)
-    attention = _text(workload.attention) or ("sdpa" if shape.causal or not shape.dropout else "sdpa")
+    attention = _text(workload.attention) or "sdpa"
     loss = recipe.loss
     fused = _value(workload.fused_loss)
     if fused is not None:
@@ -248,13 +248,9 @@ def _adapters(workload: TrainingWorkload, shape: Shape, method: str, assume: Any
     if targets is None:
         targets = "all_linear"
         assume("lora_targets", targets)
-    if isinstance(targets, (list, tuple, set, frozenset)):
-        targets = tuple(str(t) for t in targets)
-    else:
-        targets = str(targets)
+    targets = tuple(str(t) for t in targets) if isinstance(targets, (list, tuple, set, frozenset)) else str(targets)
     experts = _value(workload.experts_trained)
-    found = adapted(shape, targets, min(rank, 1 << 20), None if experts is None else bool(experts), method == "dora")
-    return found
+    return adapted(shape, targets, min(rank, 1 << 20), None if experts is None else bool(experts), method == "dora")
 
 
 def _trained_share(workload: TrainingWorkload, shape: Shape, method: str) -> float:

@@ -9,9 +9,11 @@ from rules.memory.anatomy import anatomy, attention_layers, mlp_params
 
 # Families whose blocks normalise queries and keys, and those with a norm after as well as before each sublayer.
 _QK_NORM = frozenset(
-    "qwen3 qwen3_moe qwen3_next qwen3_5 qwen3_5_moe gemma3 gemma3_text gemma4 olmo2 olmo3 olmoe apertus hunyuan_v1_dense lfm2".split()
+    "qwen3 qwen3_moe qwen3_next qwen3_5 qwen3_5_moe gemma3 gemma3_text gemma4 olmo2 olmo3 olmoe apertus "
+    "hunyuan_v1_dense lfm2".split()
 )
 _FOUR_NORMS = frozenset("gemma2 gemma3 gemma3_text gemma4 glm4".split())
+_SOFTCAP = frozenset(("gemma2",))
 _FLOAT_NORM = frozenset("gemma gemma2 gemma3 gemma3_text gemma4".split())
 _LAYER_NORM = frozenset(
     "gpt2 gpt_bigcode starcoder2 bloom opt gpt_neo gpt_neox gptj phi falcon mpt bert roberta xlm-roberta distilbert "
@@ -55,6 +57,7 @@ class Shape:
     vision: int
     qk_norm: bool
     four_norms: bool
+    softcap: bool
     float_norm: bool
     layer_norm: bool
     post_norm: bool
@@ -165,6 +168,7 @@ def _shape(model: ModelSpec, layers: int | None, dense_layers: int | None, untie
         vision=parts.vision,
         qk_norm=kind in _QK_NORM,
         four_norms=kind in _FOUR_NORMS,
+        softcap=kind in _SOFTCAP,
         float_norm=kind in _FLOAT_NORM,
         layer_norm=kind in _LAYER_NORM,
         post_norm=kind in _POST_NORM,
