@@ -19,8 +19,8 @@ _FORMS = {"sxm": "sxm", "sxm2": "sxm", "sxm3": "sxm", "sxm4": "sxm", "sxm5": "sx
 _DROPPED = frozenset(
     "nvidia geforce tesla amd radeon instinct intel rtx gtx rx gpu gpus card cards graphics graphic geforces tensor "
     "core founders edition fe oc strix tuf aorus suprim class device one of two four a an the x board accelerator data "
-    "center dgx together datacenter centre vram ram memory hbm hbm2 hbm2e hbm3 hbm3e gddr6 gddr6x gddr7 desktop single each modified "
-    "modded mod free google cloud laptops gen generation series 1x".split()
+    "center dgx together datacenter centre vram ram memory hbm hbm2 hbm2e hbm3 hbm3e gddr6 gddr6x gddr7 desktop single each "
+    "modified modded mod free google cloud laptops gen generation series 1x".split()
 )
 _GENERIC = frozenset("gpu gpus card cards geforce nvidia data centre center datacenter device graphics".split())
 _SPEAKING = frozenset("ti super laptop mobile max q d xt xtx gre ada pro nvl s server dual blackwell sff m".split())
@@ -127,7 +127,7 @@ class AcceleratorIndex:
         nearest = self.build(min(ordered, key=distance))
         if distance(min(ordered, key=distance)) <= (0.03 if nearest.unified_memory else _SAME_MEMORY):
             return nearest
-        total = memory if nearest.unified_memory else memory * nearest.memory_gib / nearest.memory_gb_marketed
+        total = float(memory) if nearest.unified_memory else memory * nearest.memory_gib / nearest.memory_gb_marketed
         return replace(
             nearest,
             name=f"{nearest.name} ({memory:g} GB)",

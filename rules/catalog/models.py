@@ -102,7 +102,7 @@ class DiffusionComponents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSpec:
-    """One architecture. `origin` says where the row comes from: `catalogue`, `override`, `hub`, `config` or `neighbour`.
+    """One architecture. `origin` says where a row comes from: `catalogue`, `override`, `hub`, `config` or `neighbour`.
 
     For text models `layers`, `hidden`, `heads`, `kv_heads`, `head_dim`, `vocab` are set; for CNNs and diffusion
     pipelines they may be None. `kv_heads` is None for encoders without a cache and for MLA models.
