@@ -94,6 +94,11 @@ def _reader_bytes(s: Setup, readers: int, adapted: int, width: float, shared: fl
     return kept
 
 
+def _casts_input(s: Setup, shared: float) -> bool:
+    """Whether each adapted layer makes a copy of its input in the adapter's type."""
+    return s.recipe.adapter_casts and (s.autocast or s.adapter_bytes != shared)
+
+
 def _norm(s: Setup) -> float:
     """Bytes a token that one norm keeps, without its output."""
     h = s.shape.hidden
@@ -113,9 +118,14 @@ def mlp_saved(s: Setup, width: int, gated: bool, adapted_down: bool) -> tuple[fl
         product = b * width if s.trained and s.recipe.family == "megatron" and not s.compiled else 0.0
         return inner + product, 2 * b * width
     inner = (3 if gated else 1) * b * width
+    if s.shape.composed_gelu and not gated:  # x, x^3 + x, tanh and half of x; powers run in fp32 under autocast
+        inner = (3 * (4.0 if s.autocast_weights else b) + b) * width
     product = _reader_bytes(s, 1, int(adapted_down), width, b)
     freed = product if s.trained else 0.0
-    return inner + product, 3 * b * width - freed if gated else 2 * b * width - freed
+    in_flight = (
+        3 * b * width if gated else (3 * (4.0 if s.autocast_weights else b) if s.shape.composed_gelu else 2 * b) * width
+    )
+    return inner + product, in_flight - freed
 
 
 def block(s: Setup) -> BlockBytes:
@@ -142,7 +152,7 @@ def _block(s: Setup, moe: bool) -> BlockBytes:
     attention_width = 2.0 if s.autocast else s.linear_bytes
     if not s.trained:
         out = _reader_bytes(s, 1, int(a.output), shape.value, attention_width)
-        if a.output and not s.recipe.adapter_casts:
+        if a.output and not _casts_input(s, attention_width):
             out -= shape.value * attention_width  # the kernel's output is kept anyway
         attention += max(0.0, out)
     mixer = attention + readers

@@ -13,6 +13,7 @@ _QK_NORM = frozenset(
     "hunyuan_v1_dense lfm2".split()
 )
 _FOUR_NORMS = frozenset("gemma2 gemma3 gemma3_text gemma4 glm4".split())
+_COMPOSED_GELU = frozenset("gpt2 phi gptj gpt_neo".split())  # "gelu_new" written out in torch operations
 _SOFTCAP = frozenset(("gemma2",))
 _FLOAT_NORM = frozenset("gemma gemma2 gemma3 gemma3_text gemma4".split())
 _LAYER_NORM = frozenset(
@@ -58,6 +59,7 @@ class Shape:
     qk_norm: bool
     four_norms: bool
     softcap: bool
+    composed_gelu: bool
     float_norm: bool
     layer_norm: bool
     post_norm: bool
@@ -169,6 +171,7 @@ def _shape(model: ModelSpec, layers: int | None, dense_layers: int | None, untie
         qk_norm=kind in _QK_NORM,
         four_norms=kind in _FOUR_NORMS,
         softcap=kind in _SOFTCAP,
+        composed_gelu=kind in _COMPOSED_GELU,
         float_norm=kind in _FLOAT_NORM,
         layer_norm=kind in _LAYER_NORM,
         post_norm=kind in _POST_NORM,
