@@ -19,8 +19,8 @@ _FORMS = {"sxm": "sxm", "sxm2": "sxm", "sxm3": "sxm", "sxm4": "sxm", "sxm5": "sx
 _DROPPED = frozenset(
     "nvidia geforce tesla amd radeon instinct intel rtx gtx rx gpu gpus card cards graphics graphic geforces tensor "
     "core founders edition fe oc strix tuf aorus suprim class device one of two four a an the x board accelerator data "
-    "center dgx together datacenter centre vram ram memory hbm hbm2 hbm2e hbm3 hbm3e gddr6 gddr6x gddr7 desktop single each "
-    "modified modded mod free google cloud laptops gen generation series 1x".split()
+    "center dgx together datacenter centre vram ram memory hbm hbm2 hbm2e hbm3 hbm3e gddr6 gddr6x gddr7 single each "
+    "desktop modified modded mod free google cloud laptops gen generation series 1x".split()
 )
 _GENERIC = frozenset("gpu gpus card cards geforce nvidia data centre center datacenter device graphics".split())
 _SPEAKING = frozenset("ti super laptop mobile max q d xt xtx gre ada pro nvl s server dual blackwell sff m".split())
@@ -40,7 +40,7 @@ class AcceleratorIndex:
             for name in (row["name"], *row["aliases"].split(";")):
                 if not name:
                     continue
-                self._exact.setdefault(" ".join(_words(name)), i)
+                self._exact.setdefault(_plain(name), i)
                 core, _, _ = _split(name)
                 listed = self._by_core.setdefault(" ".join(core), [])
                 if core and i not in listed:
@@ -106,7 +106,7 @@ class AcceleratorIndex:
         memory_gib: float | None,
         written: float | None,
     ) -> Accelerator:
-        preferred = (self._exact.get(" ".join(_words(text))), self._exact.get(core))
+        preferred = (self._exact.get(_plain(text)), self._exact.get(core))
         first = next((i for i in preferred if i is not None and i in rows), rows[0])
         ordered = [first, *(i for i in rows if i != first)]
         if form:
@@ -143,7 +143,7 @@ class AcceleratorIndex:
         """Catalogue names whose spelling is near the name, best first."""
         from rapidfuzz import fuzz, process
 
-        wanted = " ".join(_words(name))
+        wanted = _plain(name)
         found = process.extract(wanted, list(self._exact), scorer=fuzz.ratio, limit=3 * limit, score_cutoff=50)
         return tuple(dict.fromkeys(self._rows[self._exact[key]]["name"] for key, _, _ in found))[:limit]
 
@@ -167,26 +167,30 @@ def generic_device(name: str, memory_gib: float) -> Accelerator:
 _GENERIC_BANDWIDTH = ((8, 224), (12, 360), (16, 288), (34, 300), (49, 696), (80, 1555), (float("inf"), 2000))
 
 
+def _plain(name: str) -> str:
+    return " ".join(name.lower().replace("-", " ").split())
+
+
 def _words(text: str) -> list[str]:
-    return _TOKEN.findall(_GLUED_FORM.sub(r" \1", text.lower()))
+    return _TOKEN.findall(_GLUED_FORM.sub(r" \1", text) if "sxm" in text or "pcie" in text else text)
 
 
 def _split(text: str) -> tuple[list[str], str | None, float | None]:
     """Core tokens, form factor and stated memory of a device name."""
-    text = text.lower()
-    memory = _MEMORY.search(text.replace("-", " "))
-    text = _MEMORY.sub(" ", text.replace("-", " "))
+    text = text.lower().replace("-", " ")
+    memory = _MEMORY.search(text)
+    if memory:
+        text = _MEMORY.sub(" ", text)
     form: str | None = None
     core: list[str] = []
     for word in _words(text):
-        if word in _FORMS and not (word == "nvl" and form):
+        if word in _FORMS:
             form = _FORMS[word]
-            continue
-        word = {"mobile": "laptop", "notebook": "laptop"}.get(word, word)
-        if word in _DROPPED or re.fullmatch(r"\d+core", word):
-            continue
-        suffix = _SUFFIX.fullmatch(word)
-        core += list(suffix.groups()) if suffix else [word]
+        elif word in ("mobile", "notebook"):
+            core.append("laptop")
+        elif word not in _DROPPED and not word.endswith("core"):
+            suffix = _SUFFIX.fullmatch(word) if len(word) > 4 else None
+            core += list(suffix.groups()) if suffix else [word]
     return core, form, float(memory.group(1)) if memory else None
 
 

@@ -7,7 +7,6 @@ when its row is resolved or when a whole list is asked for.
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -19,7 +18,7 @@ from rules.catalog.accelerator_names import AcceleratorIndex
 from rules.catalog.accelerators import Accelerator
 from rules.catalog.cpus import Cpu, CpuIndex
 from rules.catalog.instances import InstanceIndex, notebook
-from rules.catalog.model_names import ModelIndex, ModelMatch
+from rules.catalog.model_names import ModelIndex, ModelMatch, ModelRows
 from rules.catalog.models import ModelSpec
 from rules.catalog.names import DATA
 from rules.catalog.offers import Offer
@@ -91,8 +90,9 @@ class Catalogue:
 
     @cached_property
     def _model_index(self) -> ModelIndex:
-        rows, origins = _merged(self._models, _model_rows(), "hf_id")
-        return ModelIndex(rows, origins)
+        rows = ModelRows(self._models, _model_lines())
+        own = len(self._models)
+        return ModelIndex(rows, ["override"] * own + ["catalogue"] * (len(rows) - own))
 
     @cached_property
     def _accelerator_index(self) -> AcceleratorIndex:
@@ -117,7 +117,7 @@ class Catalogue:
     @cached_property
     def model_ids(self) -> tuple[str, ...]:
         """Every model's Hub id, the team's first."""
-        return tuple(str(row["hf_id"]) for row in _merged(self._models, _model_rows(), "hf_id")[0])
+        return self._model_index.ids()
 
     @cached_property
     def cpus(self) -> tuple[Cpu, ...]:
@@ -178,9 +178,9 @@ def _packaged() -> Catalogue:
 
 
 @cache
-def _model_rows() -> tuple[dict[str, Any], ...]:
+def _model_lines() -> tuple[str, ...]:
     lines = (DATA / "models.jsonl").read_text(encoding="utf-8").splitlines()
-    return tuple(json.loads(f"[{','.join(line for line in lines if line)}]"))
+    return tuple(line for line in lines if line)
 
 
 @cache

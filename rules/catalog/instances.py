@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from functools import cache
 
+from rules.catalog import names
 from rules.catalog.errors import UnknownName
-from rules.catalog.names import DATA
 from rules.catalog.offers import Offer
 
 
 @cache
 def _tables() -> tuple[dict[str, str], dict[str, tuple[str, int]]]:
-    raw = tomllib.loads((DATA / "names.toml").read_text(encoding="utf-8"))
-    notebooks = {name: (entry["gpu"], int(entry["count"])) for name, entry in raw["notebook"].items()}
+    raw = names.tables()
+    notebooks = {key: (entry["gpu"], int(entry["count"])) for key, entry in raw["notebook"].items()}
     return raw["instance_family"], notebooks
 
 

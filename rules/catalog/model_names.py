@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -15,6 +16,8 @@ from rules.catalog.resize import layers_for, scaled_to, with_layers, with_other_
 
 How = Literal["exact", "alias", "variant", "size", "neighbour"]
 
+_HEAD = re.compile(r'\{"hf_id":"([^"]+)","aliases":\[(.*?)\]')
+_QUOTED = re.compile(r'"([^"]*)"')
 _PARENTHESIS = re.compile(r"\(.*?\)")
 _SAME = 0.05  # parameters within 5 % are the same model counted otherwise
 _SIMILAR = 0.25  # within 25 % a name that states its size keeps its row (vision tower or tied head counted or not)
@@ -40,11 +43,42 @@ class ModelMatch:
 Row = Mapping[str, Any]
 
 
+class ModelRows:
+    """Catalogue rows, parsed one by one when they are asked for; text lines begin with `hf_id` and `aliases`."""
+
+    def __init__(self, own: Sequence[Row] = (), lines: Sequence[str] = ()) -> None:
+        replaced = {str(row["hf_id"]).lower() for row in own}
+        heads = [_HEAD.match(line) for line in lines]
+        kept = [
+            (line, head) for line, head in zip(lines, heads, strict=True) if head and head[1].lower() not in replaced
+        ]
+        self._named = [(str(row["hf_id"]), tuple(row.get("aliases") or ())) for row in own]
+        self._named += [(head[1], tuple(_QUOTED.findall(head[2]))) for _, head in kept]
+        self._lines: list[str | None] = [*([None] * len(own)), *(line for line, _ in kept)]
+        self._parsed: dict[int, Row] = dict(enumerate(own))
+
+    def named(self) -> Sequence[tuple[str, tuple[str, ...]]]:
+        """Id and aliases of every row, without parsing the rows."""
+        return self._named
+
+    def __len__(self) -> int:
+        return len(self._named)
+
+    def __getitem__(self, i: int) -> Row:
+        if i not in self._parsed:
+            self._parsed[i] = json.loads(self._lines[i] or "{}")
+        return self._parsed[i]
+
+    def __iter__(self) -> Iterator[Row]:
+        return (self[i] for i in range(len(self)))
+
+
 class ModelIndex:
     """Resolves model names over raw catalogue rows; a `ModelSpec` is built only for the row that is asked for."""
 
-    def __init__(self, rows: Sequence[Row], origins: Sequence[str] | None = None) -> None:
+    def __init__(self, rows: ModelRows, origins: Sequence[str] | None = None) -> None:
         self._rows = rows
+        named = rows.named()
         self._origins = origins or ["catalogue"] * len(rows)
         self._specs: dict[int, ModelSpec] = {}
         self._vocabulary = names.vocabulary()
@@ -52,13 +86,15 @@ class ModelIndex:
         self._by_key: dict[str, list[int]] = {}
         self._by_core: dict[str, list[int]] | None = None
         self._tokens: list[list[list[str]]] = []
-        for i, row in enumerate(rows):
-            self._by_id.setdefault(row["hf_id"].lower(), i)
+        for i, (hf_id, aliases) in enumerate(named):
+            self._by_id.setdefault(hf_id.lower(), i)
             spellings = []
-            for name in (row["hf_id"], *(row.get("aliases") or ())):
+            for name in (hf_id, *aliases):
                 if "/" in name:
                     self._by_id.setdefault(name.lower(), i)
-                words = names.tokens(names.split_publisher(_weights_word(name))[1])
+                words = names.tokens(names.split_publisher(name)[1])
+                if len(words) > 2 and words[-1] == "16" and words[-2] in ("bf", "fp"):
+                    words = words[:-2]  # publishers that put the number format of the reference weights into the name
                 spellings.append(words)
                 listed = self._by_key.setdefault(" ".join(words), [])
                 if i not in listed:
@@ -78,6 +114,10 @@ class ModelIndex:
     def all(self) -> tuple[ModelSpec, ...]:
         """Every model of the catalogue, in file order."""
         return tuple(self.spec(i) for i in range(len(self._rows)))
+
+    def ids(self) -> tuple[str, ...]:
+        """Every model's Hub id, in file order."""
+        return tuple(hf_id for hf_id, _ in self._rows.named())
 
     def find(self, name: str | None, params_b: float | None = None, active_params_b: float | None = None) -> ModelMatch:
         """Resolves a name, a size in billions, or both; raises `UnknownName` where neither leads anywhere.
@@ -303,11 +343,6 @@ class ModelIndex:
         found = process.extract(wanted, list(self._by_key), scorer=fuzz.WRatio, limit=4 * limit, score_cutoff=70)
         ids = dict.fromkeys(self._rows[self._by_key[key][0]]["hf_id"] for key, _, _ in found)
         return tuple(ids)[:limit]
-
-
-def _weights_word(hf_id: str) -> str:
-    """A row's id without the number format that some publishers put into the name of the reference weights."""
-    return re.sub(r"(?i)-(bf16|fp16)$", "", hf_id)
 
 
 def _units(billions: float | None) -> float | None:

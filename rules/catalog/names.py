@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 DATA = Path(__file__).with_name("data")
 
@@ -32,7 +33,6 @@ _DATE = re.compile(r"(?:2[0-9](?:0[1-9]|1[0-2])|(?:0[1-9]|1[0-2])[0-3]\d|20\d\d|
 class Vocabulary:
     """Word lists and tables of `names.toml`; keys of tables are token strings."""
 
-    formats: tuple[tuple[re.Pattern[str], str, float | None], ...]
     variant: frozenset[str]
     tuned: frozenset[str]
     guarded: frozenset[str]
@@ -42,12 +42,22 @@ class Vocabulary:
 
 
 @cache
+def tables() -> dict[str, Any]:
+    """The packaged `names.toml` as it stands, read once."""
+    return tomllib.loads((DATA / "names.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def _formats() -> tuple[tuple[re.Pattern[str], str, float | None], ...]:
+    return tuple((re.compile(f["pattern"]), f["format"], f.get("bits")) for f in tables()["format"])
+
+
+@cache
 def vocabulary() -> Vocabulary:
     """The packaged vocabulary, read once."""
-    raw = tomllib.loads((DATA / "names.toml").read_text(encoding="utf-8"))
+    raw = tables()
     words = {kind: frozenset(text.split()) for kind, text in raw["words"].items()}
     return Vocabulary(
-        formats=tuple((re.compile(f["pattern"]), f["format"], f.get("bits")) for f in raw["format"]),
         variant=words["variant"],
         tuned=words["tuned"],
         guarded=words["guarded"],
@@ -121,13 +131,16 @@ def is_size(word: str) -> bool:
     return bool(_SIZE.fullmatch(word) or _MIXTURE.fullmatch(word) or _ACTIVE.fullmatch(word))
 
 
+_HINT = re.compile(r"q\d|int\d|bit|awq|gptq|fp\d|f16|f32|f8|e4m3|nf4|w\da|exl|bpw|gg|mlx|hqq")
 _BARE_GGUF = {"Q2": "Q2_K", "Q3": "Q3_K_M", "Q4": "Q4_K_M", "Q5": "Q5_K_M", "Q6": "Q6_K", "Q8": "Q8_0"}
 
 
 def split_format(name: str) -> tuple[str, str | None, float | None]:
     """The name without its quantisation suffix, the weight format that the suffix implies, nominal bits a weight."""
     text, found_format, found_bits = name.lower(), None, None
-    for pattern, template, bits in vocabulary().formats:
+    if not _HINT.search(text):
+        return text, None, None
+    for pattern, template, bits in _formats():
         found = pattern.search(text)
         if not found:
             continue
