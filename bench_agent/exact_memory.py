@@ -7,10 +7,11 @@ workspaces come on top. It is the independent check of the memory law and an ans
 know.
 
 What is traced: `full` fine-tuning (weights in 16 bits throughout, or `mixed_precision`: fp32 weights under autocast),
-`lora` (`mixed_precision`: peft's fp32 adapters under autocast, else adapters in the weights' type), `qlora` (NF4
-without double quantisation, which fake tensors cannot run; `mixed_precision`: prepared for k-bit training, so norms,
-embedding and head in fp32, under autocast). Attention is torch's fused one (`sdpa`) or `eager`. The loop drops the
-logits when the forward returns, checkpoints without reentrance, clips no gradients and sets them to None after a step.
+`lora` (peft's default: fp32 adapters beside frozen weights; `mixed_precision`: under autocast) and `qlora` (NF4
+without double quantisation, which fake tensors cannot run; prepared for k-bit training, so norms, embedding and head
+in fp32, unless `kbit_prepared` is off). Attention is torch's fused one (`sdpa`) or `eager`. The loop checkpoints
+without reentrance, clips no gradients and sets them to None after a step. It holds the model's output, and with it the
+logits, until the backward pass is done, as a loop does that names it; `keep_output` off drops it before.
 
 The work is done in a child process with bounds on time and memory, so that an abort inside torch is an error message.
 This module needs no torch.
@@ -51,7 +52,9 @@ class TraceRefused(TraceError):
 class TraceRequest:
     """One step to trace. Exactly one of `config` (a Hugging Face config) and `own_module` (`module:callable`) is set.
 
-    `micro_batch` and `seq_len` are sequences and tokens; an own module brings its own batch. `lora_targets` is
+    `micro_batch` and `seq_len` are sequences and tokens; an own module brings its own batch. With `grad_accum` over 1 the
+    gradients of earlier passes are alive in the forward of the later ones. `weights_dtype` (of what is
+    not quantised) is fp32 for full fine-tuning under mixed precision and `compute_dtype` otherwise, if not given. `lora_targets` is
     `all_linear` or the layers' last names joined by commas. Raises `TraceRefused` for an unknown word.
     """
 
@@ -59,15 +62,19 @@ class TraceRequest:
     config: Mapping[str, Any] | None = None
     own_module: str | None = None
     method: str = "full"
-    dtype: str = "bf16"
+    compute_dtype: str = "bf16"
+    weights_dtype: str | None = None
     mixed_precision: bool = False
+    kbit_prepared: bool = True
     optimizer: str = "adamw"
     micro_batch: int = 1
+    grad_accum: int = 1
     seq_len: int = 512
     checkpointing: bool = False
     attention: str = "sdpa"
     lora_rank: int = 16
     lora_targets: str = "all_linear"
+    keep_output: bool = True
 
     def __post_init__(self) -> None:
         if (self.config is None) == (self.own_module is None):
@@ -76,13 +83,21 @@ class TraceRequest:
             ("method", METHODS),
             ("optimizer", OPTIMIZERS),
             ("attention", ATTENTIONS),
-            ("dtype", DTYPE_NAMES),
+            ("compute_dtype", DTYPE_NAMES),
+            ("weights_dtype", (None, *DTYPE_NAMES)),
         ):
             if getattr(self, name) not in known:
-                raise TraceRefused(f"{name}: {getattr(self, name)!r} is not one of {', '.join(known)}")
-        for name in ("micro_batch", "seq_len", "lora_rank"):
+                raise TraceRefused(f"{name}: {getattr(self, name)!r} is not one of {', '.join(map(str, known))}")
+        for name in ("micro_batch", "grad_accum", "seq_len", "lora_rank"):
             if getattr(self, name) < 1:
                 raise TraceRefused(f"{name}: must be at least 1")
+
+    @property
+    def loaded_dtype(self) -> str:
+        """The type that weights are loaded in (of those that are not quantised)."""
+        if self.weights_dtype:
+            return self.weights_dtype
+        return "fp32" if self.method == "full" and self.mixed_precision else self.compute_dtype
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TraceRequest:

@@ -40,6 +40,8 @@ def build(request: TraceRequest) -> Built:
         row = catalogue_row(model, request.name)
     if request.checkpointing and not hasattr(model, "gradient_checkpointing_enable"):
         raise TraceRefused("checkpointing: the module has no gradient_checkpointing_enable method")
+    if request.method == "full" and request.mixed_precision and any(p.dim() == 3 for p in model.parameters()):
+        raise TraceRefused("mixed precision: torch's grouped multiplication of fused experts runs in bf16 only")
     if request.method == "qlora":
         _quantise(model, request)
     if request.checkpointing:
@@ -70,7 +72,7 @@ def _from_config(request: TraceRequest) -> nn.Module:
         kind = transformers.AutoModelForCausalLM._model_mapping.get(type(config))
     if kind is None or isinstance(kind, (list, tuple)):
         raise TraceRefused(f"config: transformers {transformers.__version__} has no causal model for {model_type!r}")
-    dtype = torch.float32 if request.method == "full" and request.mixed_precision else DTYPES[request.dtype]
+    dtype = DTYPES[request.loaded_dtype]
     try:
         with torch.device("meta"):
             return kind._from_config(config, dtype=dtype, attn_implementation=request.attention)  # type: ignore[no-any-return]
@@ -137,16 +139,16 @@ def _quantise(model: nn.Module, request: TraceRequest) -> None:
             old.in_features,
             old.out_features,
             old.bias is not None,
-            compute_dtype=DTYPES[request.dtype],
+            compute_dtype=DTYPES[request.compute_dtype],
             compress_statistics=False,
             quant_type="nf4",
             device="meta",
         )
         if old.bias is not None:
-            new.bias = nn.Parameter(new.bias.to(DTYPES[request.dtype]), requires_grad=False)
+            new.bias = nn.Parameter(new.bias.to(DTYPES[request.loaded_dtype]), requires_grad=False)
         setattr(model.get_submodule(parent), leaf, new)
     model.is_loaded_in_4bit = True
-    if request.mixed_precision:
+    if request.kbit_prepared:
         prepare_model_for_kbit_training(model, use_gradient_checkpointing=False)
 
 
@@ -162,12 +164,7 @@ def _with_adapters(model: nn.Module, request: TraceRequest) -> nn.Module:
     config = LoraConfig(
         r=request.lora_rank, lora_alpha=_OPTIMIZED_LORA_ALPHA * request.lora_rank, target_modules=names
     )
-    adapted = get_peft_model(model, config, autocast_adapter_dtype=request.mixed_precision)
-    if not request.mixed_precision:
-        for parameter in adapted.parameters():
-            if parameter.requires_grad:
-                parameter.data = parameter.data.to(DTYPES[request.dtype])
-    return adapted  # type: ignore[no-any-return]
+    return get_peft_model(model, config)  # type: ignore[no-any-return]
 
 
 def catalogue_row(model: nn.Module, name: str) -> dict[str, Any]:

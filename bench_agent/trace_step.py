@@ -1,7 +1,6 @@
 """One training step, twice, under torch's fake tensors, with the live bytes of every phase counted.
 
-The loop is a plain one: forward (loss from the model's own default loss, the logits dropped when it returns),
-backward, optimizer step, gradients set to None. The second step has the optimizer's states from the start. The model
+The loop is a plain one: forward (loss from the model's own default loss), backward, optimizer step, gradients set to None. The second step has the optimizer's states from the start. The model
 runs in training mode on fake CPU tensors with CUDA's behaviour where it differs (`bench_agent.cuda_behaviour`); fake
 CUDA tensors are no choice, since their backward aborts a process whose torch has no CUDA.
 """
@@ -30,7 +29,7 @@ def traced(request: TraceRequest) -> dict[str, Any]:
     counter = StorageCounter(workspace_bytes)
     with FakeTensorMode(allow_non_fake_inputs=True), counter:
         with counter.phase("load"):
-            _materialise(built.model, DTYPES[request.dtype])
+            _materialise(built.model, DTYPES[request.loaded_dtype])
             batch = _materialised_batch(built)
         static_bytes = counter.live_bytes
         with CudaBehaviour():
@@ -48,20 +47,28 @@ def traced(request: TraceRequest) -> dict[str, Any]:
 def _steps(model: nn.Module, batch: Any, request: TraceRequest, counter: StorageCounter) -> None:
     optimizer = _optimizer(model, request)
     for _ in range(_STEPS):
-        with counter.phase("forward"), _autocast(request):
-            loss = _loss(model(**batch) if isinstance(batch, Mapping) else model(*batch))
-        with counter.phase("backward"):
-            loss.backward()
-            del loss
+        for _ in range(request.grad_accum):
+            _forward_and_backward(model, batch, request, counter)
         with counter.phase("optimizer"), _scalars_on_the_host(counter):
             optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 
 
+def _forward_and_backward(model: nn.Module, batch: Any, request: TraceRequest, counter: StorageCounter) -> None:
+    with counter.phase("forward"), _autocast(request):
+        output = model(**batch) if isinstance(batch, Mapping) else model(*batch)
+        loss = _loss(output)
+        held = output if request.keep_output else None
+        del output
+    with counter.phase("backward"):
+        loss.backward()
+    del held
+
+
 def _autocast(request: TraceRequest) -> contextlib.AbstractContextManager[Any]:
     if not request.mixed_precision:
         return contextlib.nullcontext()
-    return torch.autocast("cpu", dtype=DTYPES[request.dtype])
+    return torch.autocast("cpu", dtype=DTYPES[request.compute_dtype])
 
 
 @contextlib.contextmanager
