@@ -55,11 +55,11 @@ def attention_saved(s: Setup) -> tuple[float, float, float]:
             probabilities = 5.0
         if shape.softcap:
             probabilities += width
+        if shape.dropout:  # softmax in the compute type (fp32 under autocast), its dropped copy and the mask
+            probabilities = (4.0 if s.autocast_weights else width) + width + 1
         saved += scores * probabilities - _LSE_BYTES * shape.heads
-        if shape.dropout:
-            saved += scores * (1 + width)
-        backward += scores * (8.0 - (probabilities - 4.0))
-        forward = scores * (8.0 + width)
+        backward += scores * (2 * width - width if shape.dropout else 8.0 - (probabilities - 4.0))
+        forward = scores * (3 * width if shape.dropout else 8.0 + width)
     else:
         if recipe.family == "hf" and s.attention == "sdpa" and shape.causal:
             saved += width * s.length / s.batch
@@ -67,8 +67,6 @@ def attention_saved(s: Setup) -> tuple[float, float, float]:
         backward += 4.0 * shape.query if width == 2 else 0.0
         if keys < shape.query:
             backward += 2 * shape.query * width
-        if s.trained and shape.dropout:
-            saved += shape.hidden
     return saved, backward, forward
 
 
@@ -165,8 +163,8 @@ def _block(s: Setup, moe: bool) -> BlockBytes:
         mlp, mlp_backward = mlp_saved(s, shape.intermediate, shape.gated, a.down)
         mlp += _reader_bytes(s, 2 if shape.gated else 1, a.mlp_readers, h, output_bytes)
     norms = (1 if shape.parallel_block else 4 if shape.four_norms else 2) * _norm(s)
-    if s.trained and shape.dropout:
-        norms += 2 * h
+    if shape.dropout:
+        norms += 2 * h  # one-byte masks of the two residual dropouts
     if shape.cross:
         mixer += 0.5 * (attention + readers)
     saved = norms + mixer + mlp

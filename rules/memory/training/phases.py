@@ -68,10 +68,11 @@ def _peaks(s: Setup, stage: Stage, st: Static) -> list[Peak]:
         )
     )
     head_bytes = s.special_bytes if s.quant_bytes else s.weight_bytes
-    if stage.last and shape.vocab:
+    vocab = shape.vocab if s.predicts_tokens else 0
+    if stage.last and vocab:
         final = shape.hidden * (8.0 + 2 * s.compute_bytes) * loss_tokens * (width if plan.sequence_parallel else 1.0)
         forward_logits, backward_logits = logits_bytes(s)
-        unit = loss_tokens * shape.vocab / plan.tp
+        unit = loss_tokens * vocab / plan.tp
         trained_head = s.trained
         fused = fused_bytes(s, loss_tokens, trained_head) if s.loss == "fused" else 0.0
         found.append(
@@ -96,7 +97,7 @@ def _peaks(s: Setup, stage: Stage, st: Static) -> list[Peak]:
                 **passing,
             )
         )
-    held = held_bytes(s) * loss_tokens * shape.vocab / plan.tp if stage.last else 0.0
+    held = held_bytes(s) * loss_tokens * vocab / plan.tp if stage.last else 0.0
     first_gradients = max(alive, st.head_gradient + st.layer_gradient)
     all_gradients = st.gradients
     if s.recipe.optimizer_in_backward or _in_backward(s):

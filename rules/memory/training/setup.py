@@ -68,6 +68,11 @@ class Setup:
     assumed: list[Note]
 
     @property
+    def predicts_tokens(self) -> bool:
+        """Whether the loss is over the vocabulary: language models, and encoders while they are pre-trained."""
+        return self.shape.causal or self.shape.cross or self.method == "pretrain"
+
+    @property
     def tokens(self) -> float:
         """Tokens that one device works on in one pass, before tensor parallelism splits widths."""
         return self.batch * self.length
