@@ -31,7 +31,11 @@ def score_questions(rows: Iterable[Mapping[str, Any]], parse: Callable[[str], Pa
         expected = row["expected"]
         bad: dict[str, Any] = {}
         for field in sorted({*expected, *parsed.fields}):
-            same = field in expected and field in parsed.fields and same_value(field, expected[field], parsed.fields[field])
+            same = (
+                field in expected
+                and field in parsed.fields
+                and same_value(field, expected[field], parsed.fields[field])
+            )
             right[field] += same
             wrong[field] += field in parsed.fields and not same
             missed[field] += field in expected and not same

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bot.questions.lexicon import EDGE_BEFORE, table
 
@@ -18,11 +18,22 @@ _GRAMMAR = (
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A device family as people name it; `memories` are the GB of its variants, `folded` if they belong to the name."""
+    """A device family as people name it.
+
+    `memories` are the GB of its variants. A stated one becomes part of the name where the variants are different
+    cards: `folded` (data-centre families, A100-40GB), or where it is not the `usual` one (RTX 4060 Ti 8GB).
+    """
 
     name: str
     memories: frozenset[int]
     folded: bool
+    usual: int | None = None
+
+    def named_with(self, memory_gb: int) -> str:
+        """The name of the variant with so much memory."""
+        if not self.memories or memory_gb == self.usual or (len(self.memories) == 1 and memory_gb in self.memories):
+            return self.name
+        return f"{self.name}-{memory_gb}GB" if self.folded else f"{self.name} {memory_gb}GB"
 
 
 class DeviceWords:
@@ -31,21 +42,27 @@ class DeviceWords:
     def __init__(self, rows: Iterable[Mapping[str, str]]) -> None:
         self._devices: dict[str, Device] = {}
         memories: dict[str, set[int]] = {}
+        usual: dict[str, int] = {}
         tiers: dict[str, str] = {}
         names: dict[str, str] = {}
         for row in rows:
             if row["vendor"] == "apple":
                 continue  # read by the grammar of Macs
             base = _MEMORY_OR_FORM.sub("", row["name"]).strip()
-            memories.setdefault(base, set()).add(round(float(row["memory_gb_marketed"] or 0)))
+            memory = round(float(row["memory_gb_marketed"] or 0))
+            memories.setdefault(base, set()).add(memory)
             tiers[base] = row["tier"]
             for alias in (base.lower(), *row["aliases"].split(";")):
                 short = _MEMORY_OR_FORM.sub("", alias.lower()).strip()
                 if re.search(r"\d", short) or " " in short:
                     names.setdefault(short, base)
+                if short == alias and alias != base.lower():
+                    usual.setdefault(base, memory)
         for alias, base in names.items():
-            folded = len(memories[base]) > 1 and tiers[base] in ("datacenter", "consumer")
-            self._devices[_key(alias)] = Device(base, frozenset(memories[base]), folded)
+            folded = len(memories[base]) > 1 and tiers[base] == "datacenter"
+            self._devices[_key(alias)] = Device(
+                base, frozenset(memories[base]), folded, None if folded else usual.get(base)
+            )
         aliases = set(names)
         for card in table("common")["cards"]:
             device = Device(card["name"], frozenset(card["memories"]), len(card["memories"]) > 1)
@@ -68,7 +85,7 @@ class DeviceWords:
         form = match.group("form")
         if form:
             kind = "SXM" if "sxm" in form else "PCIe"
-            return Device(f"{device.name}-{kind}", device.memories, device.folded)
+            return replace(device, name=f"{device.name}-{kind}")
         return device
 
 

@@ -90,5 +90,9 @@ def _retarget(fields: dict[str, Any], extra: dict[str, Any], said: dict[str, Any
                 said["method"] = "lora"
     if "users" in new.extra or "concurrency" in said:
         extra.pop("users", None)
-    if not training and said.get("task") == "inference" and cue("tasks", "fine_tuning").search(new.text.lower()) is None:
+    if (
+        not training
+        and said.get("task") == "inference"
+        and cue("tasks", "fine_tuning").search(new.text.lower()) is None
+    ):
         fields.pop("method", None)

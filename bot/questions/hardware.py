@@ -167,12 +167,12 @@ def _add_mac(
     reader.claim(m, "hardware", 0.9)
 
 
-def _read_cards(
-    reader: Reader, words: DeviceWords, found: list[tuple[int, dict[str, object], int | None]]
-) -> None:
+def _read_cards(reader: Reader, words: DeviceWords, found: list[tuple[int, dict[str, object], int | None]]) -> None:
     for m in list(reader.matches(words.pattern)):
         spelled = m.group("known") or m.group("grammar")
-        if spelled.isdigit() and re.match(rf"\s?(?:{word('tokens')}|{word('samples')}|{word('steps')})(?![a-z])", reader.left[m.end() :]):
+        if spelled.isdigit() and re.match(
+            rf"\s?(?:{word('tokens')}|{word('samples')}|{word('steps')})(?![a-z])", reader.left[m.end() :]
+        ):
             continue
         start, end, count, memory = m.start(), m.end(), None, None
         device = words.device(m)
@@ -196,12 +196,10 @@ def _read_cards(
         if nodes := _nodes_before().search(head):
             count = (count or 1) * int(nodes.group(1))
             start -= len(head) - nodes.start()
-        name = device.name
-        if memory is not None and (device.folded or memory not in device.memories) and device.memories:
-            name = f"{name}-{memory}GB" if name[-1].isdigit() and " " not in name or "-" in name else f"{name} {memory}GB"
+        name = device.name if memory is None else device.named_with(memory)
         if _LAPTOP_CARDS.fullmatch(name) and reader.has(cue("words", "laptop")):
             name += " Laptop"
-        stays = memory if memory is not None and not (device.folded and " " not in name) else None
+        stays = None if device.folded else memory
         found.append((start, {"name": name, "count": 1 if count is None else count}, stays))
         reader.claim_range(start, end, "hardware", 0.95 if count is not None else 0.85)
 
@@ -270,6 +268,11 @@ def _cpu_name(m: re.Match[str]) -> str | None:
     return str(g["arm"]).title()
 
 
+@cache
+def _needs() -> re.Pattern[str]:
+    return re.compile(rf"{EDGE_BEFORE}{word('needs')}\s(?:[a-z]{{2,6}}\s)?$")
+
+
 def _read_card_memory(reader: Reader) -> None:
     for m in list(reader.matches(_card_memory())):
         value = int(m.group("gb"))
@@ -280,7 +283,7 @@ def _read_card_memory(reader: Reader) -> None:
             if reader.fields.get("cpu_only"):
                 reader.give_extra("ram_gb", value, m, 0.6)
             continue
-        if "hardware" in reader.fields:
+        if "hardware" in reader.fields or (not m.group("word") and _needs().search(reader.left[: m.start()][-24:])):
             continue
         reader.give("gpu_mem_gb", value, m, 0.8)
         if count is not None and numbers.count(count) > 1:

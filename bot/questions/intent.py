@@ -11,7 +11,9 @@ from bot.questions.reader import Reader
 
 _RATES = ("requests_per_s", "tokens_per_day")
 _WORK = ("model", "params_b", "active_params_b", "method", "framework")
-_SPEED_ASKED = re.compile(r"(?:^|\?\s?|\bwhat\s|\bqu\w\s|\bhow many\s|\bcuantos\s)(?:tok(?:ens)?/s|t/s|tps|tokens? (?:per|por) (?:second|segundo))")
+_SPEED_ASKED = re.compile(
+    r"(?:^|\?\s?|\bwhat\s|\bqu\w\s|\bhow many\s|\bcuantos\s)(?:tok(?:ens)?/s|t/s|tps|tokens? (?:per|por) (?:second|segundo))"
+)
 
 
 @cache
@@ -60,6 +62,8 @@ def _several_devices(reader: Reader) -> bool:
 
 def _costs(reader: Reader, asks: dict[str, bool]) -> bool:
     if asks["cost"] or "kwh_price" in reader.extra:
+        return True
+    if reader.has(cue("words", "rent")) and reader.has(cue("words", "buying")):
         return True
     if "rent_per_hour" in reader.extra and "hardware" in reader.fields:
         return True

@@ -37,7 +37,7 @@ def _patterns() -> dict[str, re.Pattern[str]]:
         "context_after": rf"{ctx}{_IS}{_N}",
         "context_before": rf"{_N}[\s\-]?(?:\w{{3,9}}\s)?{ctx}",
     }
-    return {key: re.compile(f"{EDGE_BEFORE}{text}{EDGE_AFTER}") for key, text in sources.items()}
+    return {key: re.compile(rf"{EDGE_BEFORE}(?<!\d[.,]){text}{EDGE_AFTER}") for key, text in sources.items()}
 
 
 _LEFTOVER_K = re.compile(rf"(?<![\w.,$€])(?P<n>\d{{1,4}}(?:\.\d)?)\s?(?P<k>k){EDGE_AFTER}")

@@ -13,10 +13,14 @@ from bot.questions.reader import Reader
 _SIZE = r"\d{1,6}(?:[.,]\d{1,3})?\s?[bm](?![a-z0-9])"
 _MIXTURE = r"\d{1,3}x\d{1,3}(?:\.\d)?b(?![a-z0-9])"
 _ACTIVE = r"a\d{1,3}(?:\.\d{1,2})?b(?![a-z0-9])"
-_VERSION = r"v?\d{1,2}(?:\.\d{1,2})?(?![\dkgx%,/]|\.\d|\s?(?:x|%|users|usuarios|gpus|cards|h100|a100|[2-5]0[5-9]0)(?![a-z]))"
+_VERSION = (
+    r"v?\d{1,2}(?:\.\d{1,2})?(?![\dkgx%,/]|\.\d|\s?(?:x|%|users|usuarios|gpus|cards|h100|a100|[2-5]0[5-9]0)(?![a-z]))"
+)
 _DETECTOR = r"(?:(?<=yolo)|(?<=yolo[\s\-]))v?\d{1,2}[nsmlx]6?(?![a-z0-9])"  # YOLO sizes: 8n … 26x, v5l6
 _HUB_ID = re.compile(rf"(?<![\w./@])[a-z0-9][\w.\-]{{1,40}}/(?P<name>[a-z][\w.\-]{{2,80}}){EDGE_AFTER}")
-_NAMED_SIZE = re.compile(rf"{EDGE_BEFORE}(?P<name>[a-z][a-z0-9.]{{2,24}}(?:-[a-z0-9.]{{1,16}}){{0,4}})-(?P<size>{_SIZE})")
+_NAMED_SIZE = re.compile(
+    rf"{EDGE_BEFORE}(?P<name>[a-z][a-z0-9.]{{2,24}}(?:-[a-z0-9.]{{1,16}}){{0,4}})-(?P<size>{_SIZE})"
+)
 _BARE_MOE = re.compile(rf"{EDGE_BEFORE}(?P<size>{_SIZE})[\s\-_]?(?P<active>{_ACTIVE})")
 _BARE_MIXTURE = re.compile(rf"{EDGE_BEFORE}{_MIXTURE}")
 _BARE_SIZE = re.compile(
@@ -45,12 +49,16 @@ def squeezed(name: str) -> str:
 def _name_pattern() -> re.Pattern[str]:
     variants = table("common")["variants"]
     part = rf"(?:{_DETECTOR}|{_MIXTURE}|{_ACTIVE}|{_SIZE}|{_VERSION}|\d{{4}}(?=-)|(?:{'|'.join(variants['kept'] + variants['dropped'])})(?![a-z]))"
-    return re.compile(rf"{EDGE_BEFORE}(?P<stem>{source(_families())})(?P<rest>(?:[\s\-_.:]{{0,2}}{part}){{0,7}})(?![a-z]|/[a-z])")
+    return re.compile(
+        rf"{EDGE_BEFORE}(?P<stem>{source(_families())})(?P<rest>(?:[\s\-_.:]{{0,2}}{part}){{0,7}})(?![a-z]|/[a-z])"
+    )
 
 
 @cache
 def _part() -> re.Pattern[str]:
-    return re.compile(rf"(?P<detector>{_DETECTOR})|(?P<mix>{_MIXTURE})|(?P<active>{_ACTIVE})|(?P<size>{_SIZE})|(?P<version>{_VERSION})|(?P<word>[a-z]\w*)")
+    return re.compile(
+        rf"(?P<detector>{_DETECTOR})|(?P<mix>{_MIXTURE})|(?P<active>{_ACTIVE})|(?P<size>{_SIZE})|(?P<version>{_VERSION})|(?P<word>[a-z]\w*)"
+    )
 
 
 @cache
@@ -69,7 +77,10 @@ class ModelWords:
         common = table("common")
         stem = re.sub(r"[\s_]+", " ", match.group("stem"))
         parts = list(_part().finditer(match.string, match.start("rest"), match.end("rest")))
-        pick = {kind: [m.group(kind) for m in parts if m.group(kind)] for kind in ("mix", "active", "size", "version", "detector")}
+        pick = {
+            kind: [m.group(kind) for m in parts if m.group(kind)]
+            for kind in ("mix", "active", "size", "version", "detector")
+        }
         size = _billions(pick["size"][0]) if pick["size"] else None
         active = float(pick["active"][0][1:-1]) if pick["active"] else None
         family = common["display"].get(stem, stem)
@@ -78,14 +89,18 @@ class ModelWords:
         if family not in common["families_with_v"]["names"]:
             middle = [re.sub(r"^v(?=\d)", "", p) for p in middle]
         kept = [p for p in middle if p not in dropped]
-        tail = [t.replace(" ", "").upper().replace("X", "x") for t in (*pick["mix"][:1], *pick["size"][:1])] + [a.upper() for a in pick["active"]]
+        tail = [t.replace(" ", "").upper().replace("X", "x") for t in (*pick["mix"][:1], *pick["size"][:1])] + [
+            a.upper() for a in pick["active"]
+        ]
         nicknames = {squeezed(k): v for k, v in common["nicknames"].items()}
         for words in ([stem, *kept, *tail, *(p for p in middle if p in dropped)], [stem, *kept, *tail], [stem, *kept]):
             if nickname := nicknames.get(squeezed("-".join(words))):
                 if len(words) == 1 + len(kept) and tail and squeezed(nickname) not in self._known:
                     break
                 return nickname, size, active
-        if stem in common["ambiguous"]["words"] and not (pick["mix"] or pick["size"] or pick["version"] or pick["detector"]):
+        if stem in common["ambiguous"]["words"] and not (
+            pick["mix"] or pick["size"] or pick["version"] or pick["detector"]
+        ):
             return None, size, active
         bare = "-".join([family, *kept])
         if squeezed(bare) in self._known and not pick["mix"]:
@@ -153,7 +168,7 @@ def _formats_word() -> re.Pattern[str]:
 
 def _read_sizes(reader: Reader, words: ModelWords, wanted: bool) -> None:
     if m := reader.search(_BARE_MIXTURE):
-        reader.give("model", f"Mixtral-{m.group(0).upper()}", m, 0.8)
+        reader.give("model", f"Mixtral-{m.group(0)[:-1]}B", m, 0.8)
     if m := reader.search(_BARE_MOE):
         reader.fields.setdefault("params_b", numbers.tidy(_billions(m.group("size"))))
         reader.fields.setdefault("active_params_b", numbers.tidy(float(m.group("active")[1:-1])))

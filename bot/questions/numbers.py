@@ -17,14 +17,14 @@ def magnitudes() -> dict[str, float]:
     """Words and letters that multiply the number before them."""
     found = dict(_SUFFIX)
     for lang in LANGUAGES:
-        found |= table(lang)["magnitudes"]
+        found |= table(lang).get("magnitudes", {})
     return found
 
 
 @cache
 def count_words() -> dict[str, int]:
     """Number words of every language."""
-    return {w: n for lang in LANGUAGES for w, n in table(lang)["numbers"].items()}
+    return {w: n for lang in LANGUAGES for w, n in table(lang).get("numbers", {}).items()}
 
 
 @cache

@@ -12,7 +12,8 @@ from bot.questions.asking import missing
 from bot.questions.devices import DeviceWords
 from bot.questions.hardware import read_hardware
 from bot.questions.intent import decide_intent
-from bot.questions.lengths import read_lengths, read_leftovers
+from bot.questions.known import FindsDevices, check_devices
+from bot.questions.lengths import read_leftovers, read_lengths
 from bot.questions.lexicon import cue, stopwords
 from bot.questions.models import ModelWords, read_models
 from bot.questions.money import read_money
@@ -25,7 +26,7 @@ from bot.questions.traffic import read_traffic
 from rules.catalog.accelerators import Accelerator
 
 
-class NameSource(Protocol):
+class NameSource(FindsDevices, Protocol):
     """The part of the catalogue that parsing needs: the names that exist."""
 
     @property
@@ -67,12 +68,15 @@ def parse(text: str, catalogue: NameSource) -> Parsed:
     read_place(reader)
     stated = decide_task(reader, formats, len(formats.weights) > 1 and not reader.fields.get("method"))
     intent = decide_intent(reader)
+    if intent == "benchmark" and reader.fields.get("task") == "inference":
+        del reader.fields["task"]  # a benchmark names its own workload
     implied = not stated and intent in _IMPLY_INFERENCE and ("model" in reader.fields or "params_b" in reader.fields)
     if implied:
         reader.fields["task"] = "inference"
     if cleaned.truncated:
         reader.problem("text_truncated", None, max_chars=MAX_CHARS)
     _reconcile(reader)
+    check_devices(reader, catalogue)
     parsed = Parsed(
         text=reader.shown,
         intent=intent,

@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Intent = Literal[
-    "fit", "recommend", "capacity", "cost", "compare", "time", "concept", "benchmark", "unclear", "help"
-]
+Intent = Literal["fit", "recommend", "capacity", "cost", "compare", "time", "concept", "benchmark", "unclear", "help"]
 Lang = Literal["en", "es"]
 
 

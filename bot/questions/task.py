@@ -53,10 +53,8 @@ def read_tools(reader: Reader) -> None:
 
 def read_place(reader: Reader) -> None:
     """Fills `location` (cloud or on_prem) where the text names exactly one."""
-    cloud, on_prem = reader.has(cue("place", "cloud")), reader.has(cue("place", "on_prem"))
-    budget = reader.fields.get("budget", {})
-    if not cloud and budget.get("per") == "hour":
-        cloud = False
+    cloud = reader.has(cue("place", "cloud")) or "rent_per_hour" in reader.extra
+    on_prem = reader.has(cue("place", "on_prem"))
     if cloud != on_prem:
         reader.fields["location"] = "cloud" if cloud else "on_prem"
 
@@ -82,6 +80,8 @@ def decide_task(reader: Reader, formats: Formats, compares_formats: bool) -> boo
     if stated:
         reader.fields["task"] = stated
     training = stated not in (None, "inference")
+    if training and "lora_rank" in reader.fields:
+        reader.fields.setdefault("method", "lora")  # only adapters have a rank
     _place_formats(reader, formats, training, compares_formats)
     return stated is not None
 
@@ -112,13 +112,15 @@ def _stated_task(reader: Reader) -> str | None:
 
 
 def _only_named(reader: Reader) -> bool:
-    """"tune" inside words such as "instruct-tuned" only describes the model."""
+    """ "tune" inside words such as "instruct-tuned" only describes the model."""
     return re.search(r"(?:instruct(?:ion)?|chat)[\s\-]tuned", reader.whole) is not None
 
 
 def _load(reader: Reader) -> bool:
     served = ("concurrency", "requests_per_s", "tokens_per_day", "latency_ms")
-    return any(f in reader.fields for f in served) or any(f in reader.extra for f in ("tok_s", "kv_dtype", "gpu_layers"))
+    return any(f in reader.fields for f in served) or any(
+        f in reader.extra for f in ("tok_s", "kv_dtype", "gpu_layers")
+    )
 
 
 def _place_formats(reader: Reader, formats: Formats, training: bool, compared: bool) -> None:

@@ -6,12 +6,13 @@ import re
 from functools import cache
 
 from bot.questions import numbers
-from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, cue, word
+from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, word
 from bot.questions.reader import Reader
 
 _N = rf"(?P<n>{numbers.NUMBER})"
 _AROUND_THE_CLOCK = re.compile(r"(?<![\w/])24\s?(?:/|x|h\s?/?)\s?7(?![\w/])")
 HOURS_A_WEEK = 168
+_HOURS_A_MONTH = 730
 
 
 @cache
@@ -34,11 +35,11 @@ def _patterns() -> dict[str, re.Pattern[str]]:
         "duration": rf"(?P<c>{numbers.count_source()})\s?(?P<unit>{word('hour')}|{word('days')}|{word('week')}|{word('minute')})",
         "registered": rf"{_N}{mag}\s?{word('registered')}",
         "people": rf"(?P<c>{numbers.count_source()})(?P<mag>k|\smil)?\s?(?:[a-z]{{3,12}}\s)?(?P<who>{word('people')})(?P<live>\s?{word('concurrent')})?",
-        "concurrent": rf"(?P<c>{numbers.count_source()})(?P<mag>k|\smil)?\s?(?:{word('concurrent')})(?:\s(?:{word('people')}|{word('streams')}))?",
+        "concurrent": rf"(?P<c>{numbers.count_source()})(?P<mag>k|\smil)?\s?(?:[a-z]{{3,16}}\s)?(?:{word('concurrent')})(?:\s(?:{word('people')}|{word('streams')}))?",
         "streams": rf"(?P<c>{numbers.count_source()})(?P<mag>k|\smil)?\s?(?:live\s)?(?:{word('streams')})(?:\s(?:{word('concurrent')}))?",
-        "concurrency_is": rf"(?:concurrency|concurrencia|max[\s_\-]num[\s_\-]seqs)\s?(?:of|de|=|:)?\s?(?P<c>\d{{1,5}})(?P<mag>k)?",
+        "concurrency_is": r"(?:concurrency|concurrencia|max[\s_\-]num[\s_\-]seqs)\s?(?:of|de|=|:)?\s?(?P<c>\d{1,5})(?P<mag>k)?",
     }
-    return {key: re.compile(f"{EDGE_BEFORE}{text}{EDGE_AFTER}") for key, text in sources.items()}
+    return {key: re.compile(rf"{EDGE_BEFORE}(?<!\d[.,]){text}{EDGE_AFTER}") for key, text in sources.items()}
 
 
 def read_traffic(reader: Reader) -> None:
@@ -87,7 +88,11 @@ def _read_time(reader: Reader, p: dict[str, re.Pattern[str]]) -> None:
         before = reader.left[max(0, m.start() - 4) : m.start()]
         if re.search(r"/|per\s$|por\s$|al\s$", before):
             continue
-        reader.give("months", n * (12 if years else 1), m, 0.8)
+        months = n * (12 if years else 1)
+        if re.search(rf"{EDGE_BEFORE}{word('within')}\s$", reader.left[max(0, m.start() - 12) : m.start()]):
+            reader.give_extra("hours", months * _HOURS_A_MONTH, m, 0.7)  # a deadline, not a term
+        else:
+            reader.give("months", months, m, 0.8)
     for m in list(reader.matches(p["duration"])):
         unit = m.group("unit")
         factor = next(
@@ -116,6 +121,6 @@ def _read_people(reader: Reader, p: dict[str, re.Pattern[str]]) -> None:
             value = numbers.count(m.group("c")) * (1000 if m.group("mag") else 1)
             if value < 1:
                 continue
-            if key == "people" and not (m.group("live") or reader.has(cue("words", "concurrent"))):
+            if key == "people" and not m.group("live"):
                 reader.extra.setdefault("users", value)
             reader.give("concurrency", value, m, 0.7 if key == "people" else 0.9)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bot.questions.known import written_memory_gb
 from bot.questions.parsed import Parsed
 from rules.catalog.catalogue import Catalogue
 from rules.catalog.errors import UnknownName
@@ -56,9 +57,7 @@ def to_workload(parsed: Parsed, catalogue: Catalogue) -> Workload | None:
     return InferenceWorkload(**shared, **_inference(fields, parsed.extra))
 
 
-def _hardware(
-    fields: dict[str, Any], extra: Any, catalogue: Catalogue
-) -> tuple[tuple[Hardware, ...], bool]:
+def _hardware(fields: dict[str, Any], extra: Any, catalogue: Catalogue) -> tuple[tuple[Hardware, ...], bool]:
     memory = fields.get("gpu_mem_gb")
     items = fields.get("hardware", [])
     cpu_only = bool(fields.get("cpu_only"))
@@ -70,10 +69,22 @@ def _hardware(
         memory = extra.get("ram_gb")
     if items:
         alone = memory if len(items) == 1 else None
-        return tuple(Hardware(name=i["name"], count=i["count"], memory_gib=alone) for i in items), cpu_only
+        return tuple(_device(i["name"], i["count"], alone, cpu_only, catalogue) for i in items), cpu_only
     if memory and not cpu_only:
         return (Hardware(name=f"{memory:g} GB GPU", count=extra.get("gpu_count", 1), memory_gib=memory),), False
     return (), cpu_only
+
+
+def _device(name: str, count: int, memory_gb: float | None, cpu: bool, catalogue: Catalogue) -> Hardware:
+    """A card that the catalogue does not hold is taken by its memory, as the parser's problem says."""
+    if not cpu:
+        try:
+            catalogue.find_accelerator(name, memory_gb)
+        except UnknownName:
+            memory_gb = memory_gb or written_memory_gb(name)
+            if memory_gb:
+                return Hardware(name=f"{memory_gb:g} GB GPU", count=count, memory_gib=memory_gb)
+    return Hardware(name=name, count=count, memory_gib=memory_gb)
 
 
 def _traffic(fields: dict[str, Any], extra: Any) -> Traffic:

@@ -13,7 +13,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-LANGUAGES = ("en", "es")
+LANGUAGES = ("en", "es", "other")
 EDGE_BEFORE = r"(?<![a-z0-9])"
 EDGE_AFTER = r"(?![a-z0-9])"
 
