@@ -87,7 +87,9 @@ def read_inference(workload: InferenceWorkload, default_engine: str = "transform
     named = words(workload.weights_format)
     if named is None:
         named = "fp32" if cpu else "fp16"
-        notes.append(Note("media_assumed", {"field": "weights_format", "value": named, "reason": "media_default_format"}))
+        notes.append(
+            Note("media_assumed", {"field": "weights_format", "value": named, "reason": "media_default_format"})
+        )
     weights = read_format(named)
     if chosen.highest_bits and weights.linear_bits > chosen.highest_bits:
         weights = read_format("fp16")

@@ -23,13 +23,11 @@ def audio_footprint(asked: Asked, model: ModelSpec) -> Footprint:
 
 
 def _holder(asked: Asked) -> Holder:
-    return Holder(
-        cpu=asked.cpu, runtime_bytes=asked.engine.runtime_bytes(asked.cpu), spread=_SPREAD, notes=asked.notes
-    )
+    return Holder(cpu=asked.cpu, runtime_bytes=asked.engine.runtime_bytes(asked.cpu), spread=_SPREAD, notes=asked.notes)
 
 
 def _whisper(asked: Asked, model: ModelSpec) -> Footprint:
-    hidden, heads = model.hidden or 0, model.heads or 1
+    hidden = model.hidden or 0
     lengths = tables()["lengths"]
     frames = int(lengths["whisper_frames"])
     tokens = asked.output_len or asked.context
@@ -37,13 +35,19 @@ def _whisper(asked: Asked, model: ModelSpec) -> Footprint:
         # One window at a time carries the text before it; windows decoded in batch start from nothing and are short.
         tokens = int(lengths["whisper_context"] if asked.batch == 1 else fitted()["whisper_batched_tokens"])
     tokens = min(tokens, int(lengths["whisper_context"]))
+    asked.beams = asked.engine.speech_beams
     asked.notes.append(Note("media_whisper_windows", {"windows": asked.batch, "beams": asked.beams}))
-    inner = model.intermediate or 4 * hidden
-    score_bytes = asked.engine.score_bytes
-    if score_bytes is not None:
-        score_bytes *= float(fitted()["ggml_score_copies"]) / float(tables()["transformer"]["score_copies"])
-    positions = asked.batch * frames
-    alive = forward_bytes(positions, frames, hidden, inner, heads, asked.value_bytes, asked.eager, score_bytes)
+    alive = forward_bytes(
+        asked.batch * frames,
+        frames,
+        hidden,
+        model.intermediate or 4 * hidden,
+        model.heads or 1,
+        asked.value_bytes,
+        asked.eager,
+        score_bytes=asked.engine.score_bytes,
+        score_copies=asked.engine.score_copies,
+    )
     cross, own = cache_parts(model, asked, frames, tokens)
     weights = weights_part(model, asked)
     share = float(fitted()["reserved_share_transformer"])
@@ -82,6 +86,10 @@ def _speech_encoder(asked: Asked, model: ModelSpec) -> Footprint:
     share = float(fitted()["reserved_share_transformer"])
     phases = [
         Phase("features", (Part("activations", front, "media_speech_front", {"seconds": seconds}),), share * front),
-        Phase("encode", (Part("activations", alive, "media_activations_tokens", {"batch": asked.batch, "length": length}),)),
+        Phase(
+            "encode",
+            (Part("activations", alive, "media_activations_tokens", {"batch": asked.batch, "length": length}),),
+            share * alive,
+        ),
     ]
     return assemble([weights], phases, _holder(asked), {"weights": weights.bytes})

@@ -29,8 +29,6 @@ def diffusion_footprint(asked: Asked, workload: InferenceWorkload, model: ModelS
     if image is None:
         image = int(pipeline.facts["image"])
         asked.assume("image_size", image, "media_default_image")
-    elif pipeline.video and image > int(pipeline.facts["image"]):
-        image = min(image, round(image / float(pipeline.facts.get("width_ratio", 1.0))))
     frames = asked.frames or int(pipeline.facts.get("frames", 1))
     view = canvas(pipeline, image, frames)
     sizes = component_bytes(pipeline, words(workload.weights_format), words(workload.text_encoder_format), asked)
@@ -75,9 +73,7 @@ def _bits(name: str) -> float:
     return read_format(name).linear_bits
 
 
-def component_bytes(
-    pipeline: Pipeline, weights: str | None, text_format: str | None, asked: Asked
-) -> dict[str, float]:
+def component_bytes(pipeline: Pipeline, weights: str | None, text_format: str | None, asked: Asked) -> dict[str, float]:
     """Bytes of denoiser, text encoders and VAE. Text encoders stay in 16 bits unless somebody says otherwise."""
     weights = weights or ("fp32" if asked.cpu else "bf16")
     bits = _bits(weights)
@@ -177,4 +173,3 @@ def _vae_parts(pipeline: Pipeline, view: Canvas, asked: Asked, staged: bool, sli
             workspace = at_once * tensor * float(fit["vae_workspace_16bit"])
         parts.append(Part("workspace", workspace, "media_conv_workspace"))
     return parts
-

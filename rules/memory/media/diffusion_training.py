@@ -24,8 +24,8 @@ def diffusion_training_footprint(workload: TrainingWorkload, model: ModelSpec) -
     """Memory of one training step with `micro_batch` pictures of `image_size` pixels."""
     pipeline = pipeline_of(model)
     notes: list[Note] = []
-    precision = precision_of(workload, notes, checkpointing_default=True)
     frozen = matching("frozen", words(workload.framework) or "")[1]
+    precision = precision_of(workload, notes, checkpointing_default=bool(frozen.get("checkpointing", True)))
     batch = whole(workload.micro_batch, "micro_batch")
     if batch is None:
         batch = 1
@@ -43,7 +43,7 @@ def diffusion_training_footprint(workload: TrainingWorkload, model: ModelSpec) -
     if not frozen["text_encoders"]:
         notes.append(Note("media_text_cached"))
     fp32_adapters = precision.adapter and bool(frozen["fp32_adapters"]) and not precision.checkpointing
-    one = _kept_bytes(pipeline, view, precision)
+    one = _kept_bytes(pipeline, view, precision, "activations_cpu" in (words(workload.offload) or ""))
     if fp32_adapters:
         one *= float(tables()["dit_training"]["adapter_fp32_share"])
     activations = Part("activations", batch * one, "media_train_activations", {"batch": batch})
@@ -72,7 +72,7 @@ def _frozen_parts(pipeline: Pipeline, text: bool, vae: bool) -> list[Part]:
     return parts
 
 
-def _kept_bytes(pipeline: Pipeline, view: Canvas, precision: Precision) -> float:
+def _kept_bytes(pipeline: Pipeline, view: Canvas, precision: Precision, offloaded: bool) -> float:
     """Bytes that one picture keeps for the backward pass, plus those alive while one block is recomputed."""
     # Autocast keeps 16-bit values with fp32 copies of norms and residuals, about a third more than pure 16 bits.
     value = 2.0 * 1.35 if precision.autocast else precision.value_bytes
@@ -82,5 +82,5 @@ def _kept_bytes(pipeline: Pipeline, view: Canvas, precision: Precision) -> float
     facts = tables()["dit_training"]
     unit = view.tokens * pipeline.hidden * value
     if precision.checkpointing:
-        return unit * (pipeline.layers + float(facts["recompute_units"]))
+        return unit * ((0 if offloaded else pipeline.layers) + float(facts["recompute_units"]))
     return unit * pipeline.layers * float(facts["units"] if precision.adapter else facts["full_units"])

@@ -43,7 +43,12 @@ def dual_encoder_footprint(asked: Asked, model: ModelSpec) -> Footprint:
     seen = asked.batch * (
         3 * image * image * asked.value_bytes
         + forward_bytes(
-            tokens, tokens, tower.hidden, tower.intermediate or 4 * tower.hidden, tower.heads or 1, asked.value_bytes,
+            tokens,
+            tokens,
+            tower.hidden,
+            tower.intermediate or 4 * tower.hidden,
+            tower.heads or 1,
+            asked.value_bytes,
             asked.eager,
         )
     )
@@ -83,7 +88,14 @@ def pair_training_bytes(
         tokens, tokens, tower.hidden, tower.layers, tower.heads or 1, autocast, value_bytes, eager, checkpointing
     )
     read = training_bytes(
-        length, length, model.hidden or 0, model.layers or 1, model.heads or 1, autocast, value_bytes, eager,
+        length,
+        length,
+        model.hidden or 0,
+        model.layers or 1,
+        model.heads or 1,
+        autocast,
+        value_bytes,
+        eager,
         checkpointing,
     )
     return 3 * image * image * 4.0 + seen + read

@@ -27,7 +27,9 @@ def tables() -> dict[str, Any]:
 @cache
 def fitted() -> dict[str, Any]:
     """The constants of media_fit.json, written by scripts/fit_media_memory.py."""
-    loaded: dict[str, Any] = json.loads(resources.files("rules.memory").joinpath("data/media_fit.json").read_text("utf-8"))
+    loaded: dict[str, Any] = json.loads(
+        resources.files("rules.memory").joinpath("data/media_fit.json").read_text("utf-8")
+    )
     return loaded
 
 
@@ -51,7 +53,9 @@ class Engine:
     eager: bool
     cross_per_beam: bool
     quantises_tables: bool
+    score_copies: float
     beams: int
+    speech_beams: int
     batch: int
     highest_bits: int | None = None
     kv_bytes: float | None = None

@@ -51,7 +51,9 @@ def kept(parts: Sequence[Part]) -> list[Part]:
     return [part for part in parts if part.bytes > 0]
 
 
-def assemble(resident: Sequence[Part], phases: Sequence[Phase], holder: Holder, components: Mapping[str, float]) -> Footprint:
+def assemble(
+    resident: Sequence[Part], phases: Sequence[Phase], holder: Holder, components: Mapping[str, float]
+) -> Footprint:
     """Footprint of `resident` parts plus the phase that needs most beside them."""
     if holder.cpu:
         return _on_cpu(resident, phases, holder, components)

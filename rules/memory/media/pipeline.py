@@ -11,6 +11,9 @@ from rules.catalog.models import ModelSpec
 from rules.memory.errors import UnsupportedWorkload
 from rules.memory.media.facts import matching, tables
 
+_SHORT_EDGES = (240, 360, 480, 720, 1080)
+_SAME_EDGE = 0.03
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
@@ -74,12 +77,23 @@ def pipeline_of(model: ModelSpec) -> Pipeline:
 
 
 def canvas(pipeline: Pipeline, image: int, frames: int) -> Canvas:
-    """`image` is the edge of a square image, or the short edge of a video whose proportions the family has."""
-    pixels = float(image) * round(image * float(pipeline.facts.get("width_ratio", 1.0)))
+    """`image` is the edge of a square image. See `_frame_pixels` for what it means of a video."""
+    pixels = _frame_pixels(pipeline, image)
     steps = 1 + math.ceil((frames - 1) / int(pipeline.facts.get("frames_per_token", 4))) if frames > 1 else 1
     latents = pixels / 64 * steps
     text = int(pipeline.facts.get("text_tokens", 0))
     return Canvas(pixels, frames, latents, max(1.0, latents / 4) + text)
+
+
+def _frame_pixels(pipeline: Pipeline, image: int) -> float:
+    """Pixels of one frame. Of a video `image` is the short edge where it is a usual one (480p, 720p), the long edge
+    where it equals the family's own, and else the edge of a square of the same area (what trainers call resolution)."""
+    ratio = float(pipeline.facts.get("width_ratio", 1.0))
+    if ratio == 1.0 or image in _SHORT_EDGES:
+        return float(image) * round(image * ratio)
+    if abs(image / (float(pipeline.facts["image"]) * ratio) - 1) < _SAME_EDGE:
+        return float(image) * round(image / ratio)
+    return float(image) ** 2
 
 
 def denoiser_bytes(pipeline: Pipeline, view: Canvas, samples: int, value_bytes: float, eager: bool) -> float:

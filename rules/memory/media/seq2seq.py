@@ -11,12 +11,11 @@ from rules.memory.media.phases import Holder, Phase, Spread, assemble
 from rules.memory.media.transformer import forward_bytes
 from rules.memory.media.weights import weights_part
 
+_TRANSLATORS = ("opus-mt", "marian", "m2m", "nllb", "madlad", "mbart")
 _SPREAD = Spread(0.25, 0.35)
 
 
-def cache_parts(
-    model: ModelSpec, asked: Asked, source: float, target: float
-) -> tuple[Part, Part]:
+def cache_parts(model: ModelSpec, asked: Asked, source: float, target: float) -> tuple[Part, Part]:
     """Cross-attention keys and values of `source` positions, and self-attention ones of `target` positions a beam."""
     width = (model.heads or 0) * (model.head_dim or 0) or (model.hidden or 0)
     layers = model.decoder_layers or model.layers or 0
@@ -42,14 +41,24 @@ def seq2seq_footprint(asked: Asked, model: ModelSpec) -> Footprint:
     source, target = asked.input_len, asked.output_len
     if source is None and asked.context is not None:
         source = max(1, asked.context - (target or 0))
+    translates = any(word in f"{model.hf_id} {model.hf_model_type}".lower() for word in _TRANSLATORS)
     if source is None:
-        source = int(defaults["seq2seq_input"])
+        source = int(defaults["sentence" if translates else "seq2seq_input"])
         asked.assume("input_len", source, "media_default_seq2seq_length")
     if target is None:
-        target = int(defaults["seq2seq_output"])
+        target = int(defaults["sentence" if translates else "seq2seq_output"])
         asked.assume("output_len", target, "media_default_seq2seq_length")
     inner = int((model.intermediate or 4 * hidden) * (1.5 if model.gated_mlp else 1.0))
-    alive = forward_bytes(asked.batch * source, source, hidden, inner, heads, asked.value_bytes, asked.eager)
+    alive = forward_bytes(
+        asked.batch * source,
+        source,
+        hidden,
+        inner,
+        heads,
+        asked.value_bytes,
+        asked.eager,
+        score_copies=asked.engine.score_copies,
+    )
     encoded = asked.batch * source * hidden * asked.value_bytes
     logits = 2 * asked.batch * asked.beams * (model.vocab or 0) * 4.0
     cross, own = cache_parts(model, asked, source, target)

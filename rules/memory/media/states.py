@@ -37,7 +37,9 @@ def precision_of(workload: TrainingWorkload, notes: list[Note], checkpointing_de
     mixed = stated(workload.mixed_precision)
     if named is None:
         named = "nf4" if "qlora" in method else "bf16" if adapter else "fp32"
-        notes.append(Note("media_assumed", {"field": "weights_dtype", "value": named, "reason": "media_default_training"}))
+        notes.append(
+            Note("media_assumed", {"field": "weights_dtype", "value": named, "reason": "media_default_training"})
+        )
     bits = read_format(named).linear_bits
     sixteen = bits <= 16 or (compute or "bf16") in ("bf16", "fp16", "bfloat16", "float16", "fp8")
     autocast = bool(mixed) if isinstance(mixed, bool) else bits > 16 and sixteen
@@ -45,7 +47,10 @@ def precision_of(workload: TrainingWorkload, notes: list[Note], checkpointing_de
     if stated_checkpointing is None:
         checkpointing = checkpointing_default
         notes.append(
-            Note("media_assumed", {"field": "checkpointing", "value": str(checkpointing), "reason": "media_default_training"})
+            Note(
+                "media_assumed",
+                {"field": "checkpointing", "value": str(checkpointing), "reason": "media_default_training"},
+            )
         )
     else:
         checkpointing = stated_checkpointing not in ("none", "false", "0", "no")

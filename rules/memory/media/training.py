@@ -92,12 +92,26 @@ def _sample_bytes(workload: TrainingWorkload, model: ModelSpec, precision: Preci
         length, layers = whole(workload.seq_len, "seq_len") or seconds, model.layers
         target = 0
     seen = training_bytes(
-        length, length, model.hidden, layers, model.heads or 1, precision.autocast, precision.value_bytes,
-        precision.eager, precision.checkpointing,
+        length,
+        length,
+        model.hidden,
+        layers,
+        model.heads or 1,
+        precision.autocast,
+        precision.value_bytes,
+        precision.eager,
+        precision.checkpointing,
     )
     # A decoder block has cross attention besides: half as much again; the loss keeps logits in fp32 twice.
     read = 1.5 * training_bytes(
-        target, target, model.hidden, model.decoder_layers or 0, model.heads or 1, precision.autocast,
-        precision.value_bytes, precision.eager, precision.checkpointing,
+        target,
+        target,
+        model.hidden,
+        model.decoder_layers or 0,
+        model.heads or 1,
+        precision.autocast,
+        precision.value_bytes,
+        precision.eager,
+        precision.checkpointing,
     )
     return seen + read + 2 * 4.0 * target * (model.vocab or 0)

@@ -44,7 +44,9 @@ def image_bytes(model: ModelSpec, image: int, value_bytes: float, eager: bool) -
     return picture + _by_pixels(model, image, _ANCHOR_INFERENCE) * value_bytes / 4
 
 
-def image_training_bytes(model: ModelSpec, image: int, autocast: bool, value_bytes: float, checkpointing: bool) -> float:
+def image_training_bytes(
+    model: ModelSpec, image: int, autocast: bool, value_bytes: float, checkpointing: bool
+) -> float:
     """Bytes that one image keeps for the backward pass."""
     picture = 3 * image * image * 4.0
     if is_plain_vit(model):
