@@ -51,14 +51,17 @@ def measure(repeats: int) -> dict[str, float]:
     """All figures: milliseconds, and ratios to the reference of this run."""
     from bot.answering import answer
     from bot.estimate import Estimator
-    from bot.questions import parse
+    from bot.questions.parse import parse
+    from bot.questions.workload import to_workload
 
     estimator = Estimator()
     catalogue = estimator.catalogue
 
     def plan_all() -> None:
         for question in QUESTIONS:
-            estimator.plan(parse(question).workload)
+            workload = to_workload(parse(question, catalogue), catalogue)
+            assert workload is not None
+            estimator.plan(workload)
 
     def answer_all() -> None:
         for question in QUESTIONS:

@@ -27,6 +27,11 @@ class Command:
 
 
 COMMANDS: dict[str, Command] = {
+    "parse": Command(
+        "bot.commands.parse",
+        "Show what was understood of a question, without answering it.",
+        'gpufit parse "sdxl lora on 12 GB" --json',
+    ),
     "estimate": Command(
         "bot.commands.estimate",
         "Predict the memory of published cases (JSON in, JSON out).",

@@ -82,9 +82,7 @@ class Estimator:
 
         Raises `CatalogError` for an unknown model, `UnsupportedWorkload` where no law applies.
         """
-        match = self.catalogue.find_model(
-            workload.model.name, workload.model.params_b, workload.model.active_params_b
-        )
+        match = self.catalogue.find_model(workload.model.name, workload.model.params_b, workload.model.active_params_b)
         workload = _with_implied_format(workload, match)
         device, device_note = self._device(workload)
         result = footprint(workload, match.spec, device)

@@ -66,9 +66,7 @@ class Evaluation:
     def of(self, kind: str, key: str, *, judged: bool = True) -> list[Scored]:
         """Values of one kind and key, of high and medium confidence unless `judged` is False."""
         return [
-            row
-            for row in self.values
-            if row.case["kind"] == kind and row.key == key and (row.judged or not judged)
+            row for row in self.values if row.case["kind"] == kind and row.key == key and (row.judged or not judged)
         ]
 
     def plain(self) -> dict[str, Any]:
@@ -77,7 +75,9 @@ class Evaluation:
         for kind in ("train_memory", "infer_memory"):
             keys = dict.fromkeys(row.key for row in self.values if row.case["kind"] == kind)
             if keys:
-                report["kinds"][kind] = {key: _key_report(self.of(kind, key), self.of(kind, key, judged=False)) for key in keys}
+                report["kinds"][kind] = {
+                    key: _key_report(self.of(kind, key), self.of(kind, key, judged=False)) for key in keys
+                }
         if self.verdicts:
             report["kinds"]["verdict"] = _verdict_report(self.verdicts)
         if self.questions is not None:

@@ -48,13 +48,17 @@ def lines(evaluation: Evaluation) -> list[Line]:
     return [*_inference(evaluation), *_training(evaluation), *_verdicts(evaluation)]
 
 
-def _line(name: str, errors: Errors, *limits: tuple[str, str, float | None, Callable[[float, float], bool], float]) -> Line:
+def _line(
+    name: str, errors: Errors, *limits: tuple[str, str, float | None, Callable[[float, float], bool], float]
+) -> Line:
     targets, reached, met = [], [], True
     for label, sign, value, holds, limit in limits:
         targets.append(f"{label} {sign} {percent(limit, 0)}")
         reached.append(f"{label} {percent(value)}")
         met = met and value is not None and holds(value, limit)
-    return Line(name, errors.count, ", ".join(targets), ", ".join(reached), met if errors.count >= JUDGED_FROM else None)
+    return Line(
+        name, errors.count, ", ".join(targets), ", ".join(reached), met if errors.count >= JUDGED_FROM else None
+    )
 
 
 def _at_most(value: float, limit: float) -> bool:
@@ -153,7 +157,11 @@ def peers(evaluation: Evaluation) -> list[Peer]:
     found = [
         Peer("training, one GPU", "vramcalc 9 % at 30 % coverage; fitcheck 22 % at 96 %", _trainable(one_gpu)),
         *(
-            Peer(f"training, one GPU, {label}", figures, errors_of(row for row in one_gpu if row.case["method"] == method))
+            Peer(
+                f"training, one GPU, {label}",
+                figures,
+                errors_of(row for row in one_gpu if row.case["method"] == method),
+            )
             for method, label, figures in (
                 ("full", "full", "vramcalc 24 %; fitcheck 47 %"),
                 ("lora", "LoRA", "vramcalc 7.8 %; fitcheck 15 %"),

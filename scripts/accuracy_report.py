@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from accuracy_lines import Line, errors_of, lines, peers, percent, stated_statistic, training_rows
+
 from bot.evaluate import Evaluation, Scored, evaluate, verdict_groups
 from bot.evaluate_scores import Errors, grouped
 
@@ -36,7 +37,9 @@ def headline(evaluation: Evaluation) -> str:
 
 def document(evaluation: Evaluation) -> str:
     """The whole of docs/accuracy.md."""
-    return "\n".join([*_opening(), *_lines_table(lines(evaluation)), *_peers(evaluation), *_sections(evaluation)]) + "\n"
+    return (
+        "\n".join([*_opening(), *_lines_table(lines(evaluation)), *_peers(evaluation), *_sections(evaluation)]) + "\n"
+    )
 
 
 def with_headline(readme: str, table: str) -> str:
@@ -48,14 +51,18 @@ def with_headline(readme: str, table: str) -> str:
     return f"{before}{START}\n{table}\n{END}{after}"
 
 
+_OPENING = """\
+Written by `make accuracy` from the measured cases in `tests/accuracy/cases` (format: SCHEMA.md there). An error is
+predicted / measured - 1; bias is its median with the sign. Rows of confidence high and medium count unless a table
+says otherwise; groups under 20 rows are reported, not judged. The laws have few constants, each with a physical
+meaning, and know nothing of single cases; they were fitted while these rows were visible, so expect somewhat larger
+errors on configurations that are not here."""
+
+
 def _opening() -> Iterator[str]:
     yield "# How right the predictions are"
     yield ""
-    yield "Written by `make accuracy` from the measured cases in `tests/accuracy/cases` (format and origin: SCHEMA.md there)."
-    yield "An error is predicted / measured - 1; bias is its median with the sign. Rows of confidence high and medium count"
-    yield "unless a table says otherwise; groups under 20 rows are reported, not judged. The laws have few constants, each"
-    yield "with a physical meaning, and know nothing of single cases; they were fitted while these rows were visible, so"
-    yield "expect somewhat larger errors on configurations that are not here."
+    yield _OPENING
     yield ""
     yield "## Targets"
     yield ""
@@ -73,8 +80,8 @@ def _peers(evaluation: Evaluation) -> Iterator[str]:
     yield ""
     yield "## Beside other tools"
     yield ""
-    yield "Their figures are medians over all collected cases, of which this repository holds about 80 %; ours are over the"
-    yield "part here. A tool that refuses a case is not charged for it, so coverage stands beside the error."
+    yield "Their figures are medians over all collected cases; ours are over the part that this repository holds. A"
+    yield "tool that refuses a case is not charged for it, so coverage stands beside the error."
     yield ""
     yield "| subset | other tools, median error | ours, median | ours, 90th percentile | rows | coverage |"
     yield "|---|---|---|---|---|---|"
@@ -123,10 +130,9 @@ def _groups(title: str, rows: Sequence[Scored]) -> Iterator[str]:
 
 def _row(name: str, e: Errors) -> str:
     bias = "-" if e.bias is None else f"{100 * e.bias:+.1f} %"
-    shares = " | ".join(percent(share, 0) for share in (e.within_10, e.within_25))
-    return (
-        f"| {name} | {e.count} | {percent(e.supported, 0)} | {percent(e.median)} | {percent(e.p90)} | {shares} | {bias} |"
-    )
+    shares = [percent(share, 0) for share in (e.within_10, e.within_25)]
+    cells = [name, str(e.count), percent(e.supported, 0), percent(e.median), percent(e.p90), *shares, bias]
+    return f"| {' | '.join(cells)} |"
 
 
 _RECIPE = frozenset("optimizer mixed_precision gradient_checkpointing fused_loss flash_attention weights_dtype".split())
@@ -148,7 +154,10 @@ def _remaining(rows: Sequence[Scored]) -> Iterator[str]:
     yield from _HEAD
     for name, holds in causes.items():
         yield _row(name, errors_of(row for row in stated if holds(row)))
-        yield _row("- that one alone", errors_of(row for row in stated if [c(row) for c in causes.values()].count(True) == 1 and holds(row)))
+        yield _row(
+            "- that one alone",
+            errors_of(row for row in stated if [c(row) for c in causes.values()].count(True) == 1 and holds(row)),
+        )
     yield _row("none of the three", errors_of(row for row in stated if not any(c(row) for c in causes.values())))
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
+from bot.commands.batch import lines_of
 from bot.errors import BadUsage
 
 
@@ -22,7 +21,7 @@ def run(args: argparse.Namespace) -> int:
     from bot.estimate import Estimator
 
     estimator = Estimator()
-    answers = estimator.lines(_lines(args.batch)) if args.batch else [estimator.text(_standard_input())]
+    answers = estimator.lines(lines_of(args.batch)) if args.batch else [estimator.text(_standard_input())]
     for answer in answers:
         print(json.dumps(answer, ensure_ascii=False))
     return 0
@@ -33,14 +32,3 @@ def _standard_input() -> str:
     if not text.strip():
         raise BadUsage("no case on standard input")
     return text
-
-
-def _lines(name: str) -> Iterator[str]:
-    if name == "-":
-        yield from sys.stdin
-        return
-    try:
-        with Path(name).open(encoding="utf-8", errors="replace") as file:
-            yield from file
-    except OSError as exc:
-        raise BadUsage(f"{name}: {exc.strerror}") from exc

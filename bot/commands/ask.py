@@ -1,0 +1,34 @@
+"""`gpufit ask`: one question in plain words, one answer."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from bot.errors import BadUsage
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument("question", nargs="+", help="the question, in plain words")
+    parser.add_argument("--json", action="store_true", help="print what was understood and the whole advice as JSON")
+    parser.add_argument("--lang", choices=("en", "es"), help="language of the answer (default: that of the question)")
+    parser.add_argument("--plain", action="store_true", help="no colour, ASCII only")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints the answer; exit code 3 where none is possible without more from the user."""
+    from bot.answering import answer
+    from bot.commands.surface import terminal
+    from rules.catalog.catalogue import Catalogue
+
+    question = " ".join(args.question)
+    if not question.strip():
+        raise BadUsage("the question is empty")
+    answered = answer(question, catalogue=Catalogue.load(), lang=args.lang)
+    if args.json:
+        print(json.dumps(answered.json(), ensure_ascii=False, indent=2))
+    else:
+        sys.stdout.write(answered.text(terminal(args.plain)))
+    return answered.exit_code

@@ -1,0 +1,57 @@
+"""`gpufit chat`: a conversation; a follow-up changes what was understood before it. Also reads from a pipe."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Iterator
+
+LEAVE = frozenset(("exit", "quit", ":q", "salir"))
+GREETING = (
+    "Ask what a model needs, for example: llama 3 8b lora on a 4090\n"
+    'A follow-up changes the question before it ("and with 8k context?"). An empty line starts anew, exit leaves.\n'
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument("--lang", choices=("en", "es"), help="language of the answers (default: that of each question)")
+    parser.add_argument("--plain", action="store_true", help="no colour, ASCII only")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Answers line by line until the end of the input."""
+    from bot.answering import answer
+    from bot.commands.surface import terminal
+    from bot.questions.parsed import Parsed
+    from rules.catalog.catalogue import Catalogue
+
+    catalogue, surface = Catalogue.load(), terminal(args.plain)
+    previous: Parsed | None = None
+    for line in _lines():
+        if line.lower() in LEAVE:
+            break
+        if not line:
+            previous = None
+            continue
+        answered = answer(line, catalogue=catalogue, lang=args.lang, previous=previous)
+        sys.stdout.write(f"{answered.text(surface)}\n")
+        sys.stdout.flush()
+        previous = answered.parsed
+    return 0
+
+
+def _lines() -> Iterator[str]:
+    if not sys.stdin.isatty():
+        yield from (line.strip() for line in sys.stdin)
+        return
+    with contextlib.suppress(ImportError):  # a platform without it: the prompt works without line editing
+        import readline  # noqa: F401
+    print(GREETING)
+    while True:
+        try:
+            yield input("gpufit> ").strip()
+        except EOFError:
+            print()
+            return
