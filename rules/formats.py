@@ -116,11 +116,19 @@ def weight_format(name: str) -> WeightFormat:
     raise UnknownFormat(name)
 
 
+def published_format(text: str, model_type: str | None, layers: int | None) -> str:
+    """The format that a model's published checkpoint really has where its name says `text` (else `text` itself)."""
+    for row in _data()["published"]:
+        if row["format"] == text and row["model_type"] == model_type and row.get("layers", layers) == layers:
+            return str(row["as"])
+    return text
+
+
 def _is_gguf(text: str) -> bool:
-    upper = text.upper().replace("-", "_")
-    return not re.match(r"q\df(16|32)", text) and bool(re.match(r"(ud_)?(i?q\d|tq\d|mxfp4_moe)", text.replace("-", "_"))) and (
-        upper in _data()["gguf_mixes"] or upper.replace("UD_", "UD-") in _data()["gguf_like"] or "_" in upper
-    )
+    if re.match(r"q\df(16|32)", text):  # MLC's names
+        return False
+    plain = text.replace("-", "_")
+    return bool(re.match(r"(ud_)?(i?q\d|tq\d|mxfp4_moe)", plain)) and "_" in plain
 
 
 def _gguf(name: str) -> WeightFormat:
@@ -146,7 +154,8 @@ def gguf_mix(name: str) -> GgufMix:
     if row is None:
         base = _gguf_type(plain)
         own = data["gguf_own"]
-        return GgufMix(name, base, {"output": (MixRule(own["dense_output"]),)}, moe_rest=own["moe_rest"])
+        tables = {"output": (MixRule(own["dense_output"]),), "token_embd": (MixRule(own["token_embd"]),)}
+        return GgufMix(name, base, tables, moe_rest=own["moe_rest"])
     rules = {key: tuple(_rule(text) for text in value) for key, value in row.items() if isinstance(value, list)}
     rules.setdefault("output", (MixRule("Q6_K"),))
     return GgufMix(name, row["base"], rules, row.get("experts"))

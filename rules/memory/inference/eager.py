@@ -15,6 +15,8 @@ from rules.memory.inference.placement import Placement, split_by_module
 from rules.memory.inference.request import Request
 from rules.memory.usable import context_bytes
 
+_ROTARY_LONGEST = 32768  # tables are made for the configured length; longer ones came with later versions
+
 
 @dataclass(frozen=True, slots=True)
 class EagerPeak:
@@ -83,4 +85,4 @@ def _scores_kept(request: Request) -> bool:
 def _rotary_tables(request: Request) -> float:
     model = request.model
     head_dim = model.head_dim or max(1, (model.hidden or 1) // (model.heads or 1))
-    return (model.layers or 0) * float(model.max_position or 0) * head_dim * 2 * 2.0
+    return (model.layers or 0) * float(min(model.max_position or 0, _ROTARY_LONGEST)) * head_dim * 2 * 2.0

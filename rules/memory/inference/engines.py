@@ -31,6 +31,10 @@ class Engine:
     pipeline_copies: int = 1
     attention_over_latent: str = "latent"
     experts_on_cpu: bool = False
+    flash_default: bool = True
+    scratch_on_main: bool = False
+    keeps_inputs: bool = False
+    latent_copies: bool = False
     # paged
     utilization: float = 0.9
     pool_rule: str = "share_of_card"
@@ -43,6 +47,7 @@ class Engine:
     chunk_tokens: int = 0
     counts_context: bool = False
     graphs_in_pool: bool = False
+    pads_mxfp4: int = 0
     # eager
     cache: str = "grown"
     cache_copies: int = 1
@@ -57,6 +62,7 @@ class Engine:
     dequantises: tuple[str, ...] = ()
     unties_head: tuple[str, ...] = ()
     quantises_on_device: bool = False
+    host_copies: int = 1
 
 
 @cache
@@ -75,9 +81,12 @@ def engine_names() -> tuple[str, ...]:
 
 
 def version_tuple(text: str | None) -> tuple[int, ...]:
-    """The numeric version in `text`; a very high one where it names none (read as the newest)."""
+    """The numeric version in `text`, build "b2824" as 0.2824; a very high one where it names none (the newest)."""
     match = re.search(r"\d+(?:\.\d+)+", text or "")
-    return tuple(int(part) for part in match.group(0).split(".")) if match else _LATEST
+    if match:
+        return tuple(int(part) for part in match.group(0).split("."))
+    build = re.search(r"\bb(\d{3,5})\b", text or "")
+    return (0, int(build.group(1))) if build else _LATEST
 
 
 @lru_cache(maxsize=512)

@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rules.catalog.models import ModelSpec
-from rules.memory.inference.engines import version_tuple
 from rules.memory.inference.kv import CacheShape, Latent, cache_shape, padded
 from rules.memory.inference.placement import Placement, split_by_layers
 from rules.memory.inference.request import Request
@@ -43,8 +42,7 @@ def flash_attention(request: Request) -> bool:
         return bool(stated)
     if request.kv.value_bits < 16:
         return True
-    version = str(request.stated("engine_version") or "")
-    return not any(year in version for year in ("2023", "2024")) and version_tuple(version) >= (1,)
+    return request.engine.flash_default
 
 
 def latent_policy(request: Request, flash: bool) -> Latent:
@@ -81,9 +79,8 @@ def buffers(request: Request) -> GgmlBuffers:
     n = max(1, request.devices) if not request.cpu else 1
     unpacked = _unpacked(model, request, n_ctx, flash, shape)
     context = 0.0 if request.cpu else context_bytes(request.device, torch=False)
-    return GgmlBuffers(
-        placement, kv, kv_all, max(last, other), last + other * (n - 1), unpacked, context, latent
-    )
+    others = 0 if request.engine.scratch_on_main else n - 1
+    return GgmlBuffers(placement, kv, kv_all, max(last, other), last + other * others, unpacked, context, latent)
 
 
 def _micro_batch(request: Request) -> int:
@@ -107,15 +104,20 @@ def _compute(
     if flash or not model.heads:
         layers = _layer_activations(model, ubatch) + n_ctx * ubatch * 2.0 * masks
         if model.mla and latent != "expanded":
-            expand = request.engine.attention_over_latent == "expanded" and request.stated("mla_mode") != 1
-            layers += _expanded_latent(model, n_ctx) if expand else 0.0
-            layers += logits if expand else 0.0
+            # Queries and outputs of all heads in the latent's width, 32 bits.
+            layers = ubatch * 4.0 * (2 * heads * model.mla.kv_lora_rank + 2 * hidden)
+            if request.engine.attention_over_latent == "expanded" and request.stated("mla_mode") != 1:
+                layers += _expanded_latent(model, n_ctx)
     else:
         layers = ubatch * 4.0 * (heads * n_ctx + masks * n_ctx + 2 * hidden + 2 * q_width)
     tp = max(1, request.tp)
     layers /= tp
     copies = request.engine.pipeline_copies if _pipelined(request, placement) else 1
     inputs = 0.0
+    if copies == 1 and flash and request.engine.keeps_inputs:
+        mask = n_ctx * ubatch * 2.0
+        inputs = mask + hidden * ubatch * 4.0
+        layers -= mask * masks
     if copies > 1:
         inputs = copies * (n_ctx * ubatch * (2.0 if flash else 4.0) + hidden * ubatch * 4.0)
         if not flash:
@@ -148,5 +150,7 @@ def _unpacked(model: ModelSpec, request: Request, n_ctx: int, flash: bool, shape
     """Keys and values of one layer in 16 bits, where flash attention reads a quantised cache on a GPU."""
     if not flash or request.cpu or request.kv.key_bits >= 16 or not shape.full or model.mla:
         return 0.0
+    if request.device is not None and request.device.vendor != "nvidia":
+        return 0.0  # other back ends read the packed cache
     heads = (model.kv_heads or model.heads or 1) / request.tp
     return n_ctx * heads * (model.head_dim or 128) * 2 * 2.0

@@ -8,6 +8,7 @@ makes of it (full length for sliding layers, expanded latent, padding) is a poli
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -101,10 +102,8 @@ def _latent_bytes(model: ModelSpec, kv: KvFormat, tp: int, latent: Latent) -> fl
     return key + (m.kv_lora_rank * kv.value_bits / 8 if latent == "latent_and_value" else 0.0)
 
 
-def _state(model: ModelSpec, kinds: object, tp: int, state_bytes: float) -> float:
+def _state(model: ModelSpec, counts: Mapping[str, int], tp: int, state_bytes: float) -> float:
     """Bytes a sequence of all recurrent layers: the state matrices and the short convolution's tail (16 bits)."""
-    assert isinstance(kinds, dict) or hasattr(kinds, "items")
-    counts: dict[str, int] = dict(kinds)  # type: ignore[call-overload]
     total = 0.0
     if model.linear_attn:
         a = model.linear_attn

@@ -7,9 +7,8 @@ from rules.catalog.models import ModelSpec
 from rules.memory.errors import UnsupportedWorkload
 from rules.memory.footprint import Footprint, Note, Part
 from rules.memory.inference import eager, ggml, paged
-from rules.memory.inference.fitted import spread_range
+from rules.memory.inference.fitted import constant, constant_bytes, spread_range
 from rules.memory.inference.request import Request, resolve
-from rules.units import GIB
 from rules.workload import InferenceWorkload
 
 
@@ -128,6 +127,7 @@ def _eager(request: Request) -> Footprint:
         "engine_buffers": total,
         "context": found.context * n,
         "allocated": total,
+        "reserved": total * (1.0 if request.cpu else 1.0 + constant("cached_share")),
         "devices": float(n),
     }
     return _footprint(request, parts, allocated, found.context, components, place.host)
@@ -143,18 +143,22 @@ def _footprint(
     tokens: float | None = None,
 ) -> Footprint:
     name = request.engine.name
-    in_use = spread_range(name, allocated)
+    reserved = components.get("reserved", components["allocated"]) / components["devices"]
     phase = "generate" if request.engine.family == "eager" else "serve"
-    host_bytes = host + (allocated + 0.3 * GIB if request.cpu else 0.0)
+    host_bytes = host
+    if request.cpu:
+        copies = request.engine.host_copies if request.weights.quantised else 1
+        host_bytes += allocated + parts[0].bytes * (copies - 1)
+        host_bytes += constant_bytes("process_gib") if request.engine.family == "eager" else 0.0
     if request.cpu:
         request.notes.append(Note("runs_in_host_memory"))
     return Footprint(
         phase=phase,
         parts=parts,
         phases={phase: allocated},
-        allocated=in_use,
-        reserved=spread_range(name, allocated),
-        device=spread_range(name, 0.0 if request.cpu else allocated + context),
+        allocated=spread_range(name, allocated),
+        reserved=spread_range(name, max(allocated, reserved)),
+        device=spread_range(name, 0.0 if request.cpu else max(allocated, reserved) + context),
         components=components,
         kv_cache_tokens=tokens,
         cpu_bytes=host_bytes,

@@ -15,7 +15,7 @@ from rules.memory.footprint import Note
 from rules.memory.inference.fitted import constant, constant_bytes
 from rules.memory.inference.kv import CacheShape, Latent, cache_shape
 from rules.memory.inference.placement import Placement, split_by_rank
-from rules.memory.inference.request import Request, _count, _share
+from rules.memory.inference.request import Request, positive_int, share_of_one
 from rules.memory.usable import context_bytes
 from rules.units import GIB
 
@@ -64,7 +64,7 @@ def pool(request: Request) -> PagedPool:
     if engine.graphs_in_pool:
         room -= graphs
     held = float(shape.window + tokens) if engine.windows == "limited" and shape.window else None
-    block = _count(request.stated("block_size")) or engine.block_size
+    block = positive_int(request.stated("block_size")) or engine.block_size
     length = math.ceil(request.context / block) * block
     needed = shape.sequence_bytes(length, held)
     per_token = (needed - shape.state) / length if length else 0.0
@@ -86,14 +86,14 @@ def pool(request: Request) -> PagedPool:
 
 
 def _attention_degree(request: Request) -> int:
-    dp = _count(request.stated("dp_attention"))
+    dp = positive_int(request.stated("dp_attention"))
     return max(1, request.tp // dp) if dp and dp > 1 else request.tp
 
 
 def _utilization(request: Request) -> float:
-    stated = _share(request.stated("gpu_memory_utilization"))
+    stated = share_of_one(request.stated("gpu_memory_utilization"))
     if request.engine.pool_rule == "static_fraction":
-        stated = _share(request.stated("mem_fraction_static")) or stated
+        stated = share_of_one(request.stated("mem_fraction_static")) or stated
         return stated or (0.88 if request.tp <= 2 else 0.85)
     return stated or request.engine.utilization
 
@@ -119,7 +119,7 @@ def large_card(request: Request) -> bool:
 
 def profiled_tokens(request: Request) -> tuple[int, bool]:
     """Tokens of the profile run, and whether it is one chunk that samples nothing."""
-    stated = _count(request.stated("max_batched_tokens"))
+    stated = positive_int(request.stated("max_batched_tokens"))
     if stated:
         return stated, False
     engine = request.engine
@@ -137,13 +137,14 @@ def _mlp_peak(request: Request, tokens: int) -> float:
     width = 3 * (model.intermediate or 4 * hidden) / tp
     if model.moe:
         m = model.moe
-        width = max(width if m.moe_layers < (model.layers or 0) else 0.0, m.active * (3 * m.expert_intermediate / tp + hidden))
+        dense = width if m.moe_layers < (model.layers or 0) else 0.0
+        width = max(dense, m.active * (3 * m.expert_intermediate / tp + hidden))
     return tokens * 2.0 * (width + 3 * hidden)
 
 
 def sampled_sequences(request: Request) -> int:
     """Sequences that the profile run samples: stated, or the default of version and card."""
-    stated = _count(request.stated("max_num_seqs"))
+    stated = positive_int(request.stated("max_num_seqs"))
     if stated:
         return stated
     engine = request.engine

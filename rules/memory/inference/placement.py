@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rules.catalog.models import ModelSpec
 from rules.formats import WeightFormat
 from rules.memory.inference.request import Request
 from rules.memory.inference.tensors import largest_matrix_params, tensor_groups
-from rules.memory.inference.weights import WeightBytes, weight_bytes
+from rules.memory.inference.weights import WeightBytes, latent_projection_bytes, weight_bytes
 from rules.units import GIB
 
 
@@ -35,11 +34,20 @@ def model_weights(request: Request) -> WeightBytes:
     found = weight_bytes(request.model, request.weights)
     file_gib, bits = request.stated("file_gib"), request.stated("bits_per_weight")
     if _positive(file_gib):
-        return found.scaled_to(file_gib * GIB)
+        return found.fitted_to(file_gib * GIB)
     if _positive(bits) and request.weights.kind == "gguf":
         text = request.model.params_total - request.model.vision_params
-        return found.scaled_to(text * bits / 8)
-    return found
+        return found.fitted_to(text * bits / 8)
+    return _padded_experts(found, request)
+
+
+def _padded_experts(found: WeightBytes, request: Request) -> WeightBytes:
+    """Routed experts of 4-bit MX checkpoints with their rows padded for the kernels, where the engine does that."""
+    multiple, moe = request.engine.pads_mxfp4, request.model.moe
+    if not multiple or moe is None or not request.weights.name.startswith("mxfp4") or not moe.expert_intermediate:
+        return found
+    wide = -(-moe.expert_intermediate // multiple) * multiple
+    return replace(found, experts=found.experts * wide / moe.expert_intermediate)
 
 
 def _positive(value: Any) -> bool:
@@ -65,7 +73,10 @@ def split_by_layers(request: Request) -> Placement:
     output_on = offloaded > layers
     share = min(offloaded, layers) / layers
     experts_on = _experts_share(request)
-    blocks = (weights.blocks + weights.small + weights.experts * experts_on) * share
+    on_device = (weights.blocks + weights.small + weights.experts * experts_on) * share
+    blocks = on_device
+    if request.engine.latent_copies and request.stated("mla_mode"):
+        blocks += latent_projection_bytes(model, request.weights) * share
     # A tied table is one tensor in the file and is loaded twice: for look-up on the host, as output on the device.
     head = weights.head or weights.embedding
     devices = blocks + (head if output_on else 0.0) + draft_bytes(request)
@@ -74,7 +85,7 @@ def split_by_layers(request: Request) -> Placement:
     if n > 1 and request.tp == 1:
         # Layers are dealt so that the devices hold about the same.
         biggest = max(devices / n, biggest - blocks / layers)
-    host = weights.embedding + (weights.blocks + weights.small + weights.experts) - blocks
+    host = weights.embedding + weights.blocks + weights.small + weights.experts - on_device
     host += 0.0 if output_on else weights.head
     return Placement(biggest, devices, host, share / n, share, output_on)
 
@@ -90,7 +101,7 @@ def _experts_share(request: Request) -> float:
     on_cpu = request.stated("experts_on_cpu")
     if on_cpu is None:
         return 0.0 if request.engine.experts_on_cpu else 1.0
-    if isinstance(on_cpu, bool) or isinstance(on_cpu, str):
+    if isinstance(on_cpu, (bool, str)):
         return 0.0 if on_cpu not in (False, "false", "none", "") else 1.0
     return 1.0 - min(1.0, max(0.0, float(on_cpu)) / max(1, moe.moe_layers))
 
@@ -114,14 +125,8 @@ def _kv_copies(model: ModelSpec, tp: int) -> float:
     return tp / heads if heads and tp > heads else 1.0
 
 
-@lru_cache(maxsize=1)
-def _attention_names() -> frozenset[str]:
-    return frozenset(("attn_k", "attn_v"))
-
-
 def _kv_projection_bytes(model: ModelSpec, fmt: WeightFormat) -> float:
-    names = _attention_names()
-    return sum(g.params * fmt.linear_bits / 8 for g in tensor_groups(model) if g.name in names)
+    return sum(g.params * fmt.linear_bits / 8 for g in tensor_groups(model) if g.name in ("attn_k", "attn_v"))
 
 
 def split_by_module(request: Request) -> Placement:

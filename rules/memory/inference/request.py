@@ -12,7 +12,7 @@ from typing import Any
 
 from rules.catalog.accelerators import Accelerator
 from rules.catalog.models import ModelSpec
-from rules.formats import KvFormat, UnknownFormat, WeightFormat, kv_format, weight_format
+from rules.formats import KvFormat, UnknownFormat, WeightFormat, kv_format, published_format, weight_format
 from rules.memory.errors import UnsupportedWorkload
 from rules.memory.footprint import Note
 from rules.memory.inference.engines import Engine, engine
@@ -73,7 +73,7 @@ def resolve(workload: InferenceWorkload, model: ModelSpec, device: Accelerator |
     chosen = engine(str(name), _text(_value(workload.engine_version)))
     kv = _cache(workload, fmt, notes)
     context, prompt = _lengths(workload, model, chosen, notes)
-    sequences = _count(_value(workload.batch)) or _count(_value(workload.concurrency)) or 1
+    sequences = positive_int(_value(workload.batch)) or positive_int(_value(workload.concurrency)) or 1
     devices = 1 if cpu else sum(max(1, h.count) for h in workload.hardware) if workload.hardware else 0
     tp, pp, devices = _degrees(workload, chosen, devices)
     summed = _value(workload.devices_summed)
@@ -107,7 +107,7 @@ def _memory(hardware: Any) -> float | None:
     return float(memory) if memory and memory > 0 and math.isfinite(memory) else None
 
 
-def _count(value: Any) -> int | None:
+def positive_int(value: Any) -> int | None:
     """A positive whole number, or None for anything else."""
     try:
         number = int(value)
@@ -116,7 +116,7 @@ def _count(value: Any) -> int | None:
     return min(number, _LARGEST) if number > 0 else None
 
 
-def _share(value: Any) -> float | None:
+def share_of_one(value: Any) -> float | None:
     """A share in (0, 1], or None for anything else; 90 is read as 90 %."""
     try:
         number = float(value)
@@ -144,10 +144,8 @@ def _weights(workload: InferenceWorkload, model: ModelSpec, name: Any, notes: li
         notes.append(Note("weights_format_assumed", {"format": chosen}))
         return weight_format(chosen)
     text = str(stated).strip().lower()
-    if text == "fp8" and model.layers == 126 and model.hidden == 16384:
-        text = "fp8-mlp"  # the published FP8 checkpoint of Llama 3.1 405B keeps attention in 16 bits
     try:
-        return weight_format(text)
+        return weight_format(published_format(text, model.hf_model_type, model.layers))
     except UnknownFormat as exc:
         raise UnsupportedWorkload("unknown_weights_format", format=str(stated)) from exc
 
@@ -164,13 +162,13 @@ def _cache(workload: InferenceWorkload, fmt: WeightFormat, notes: list[Note]) ->
 
 
 def _lengths(workload: InferenceWorkload, model: ModelSpec, chosen: Engine, notes: list[Note]) -> tuple[int, int]:
-    inputs, outputs = _count(_value(workload.input_len)), _count(_value(workload.output_len))
-    context = _count(_value(workload.context))
-    if context is None and (inputs or outputs) and chosen.family == "eager":
+    inputs, outputs = positive_int(_value(workload.input_len)), positive_int(_value(workload.output_len))
+    context = positive_int(_value(workload.context))
+    if context is None and (inputs or outputs) and chosen.family == "eager" and chosen.tokens:
         context = (inputs or 0) + (outputs or 0)
     if context is None:
         longest = model.max_position or 4096
-        default = {"ggml": chosen.context, "eager": chosen.tokens, "paged": longest}[chosen.family]
+        default = {"ggml": chosen.context, "eager": chosen.tokens or longest, "paged": longest}[chosen.family]
         context = min(default, longest)
         if chosen.family != "paged":
             context = max(context, (inputs or 0) + (outputs or 0))
@@ -181,8 +179,8 @@ def _lengths(workload: InferenceWorkload, model: ModelSpec, chosen: Engine, note
 
 
 def _degrees(workload: InferenceWorkload, chosen: Engine, devices: int) -> tuple[int, int, int]:
-    """Tensor and pipeline degrees and the number of devices; engines with a pool use every card by tensor parallelism."""
-    tp, pp = _count(_value(workload.tp)), _count(_value(workload.pp))
+    """Tensor and pipeline degrees and devices; engines with a pool use every card by tensor parallelism."""
+    tp, pp = positive_int(_value(workload.tp)), positive_int(_value(workload.pp))
     count = devices or (tp or 1) * (pp or 1)
     if chosen.family == "paged":
         tp = tp or max(1, count // (pp or 1))

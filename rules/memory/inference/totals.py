@@ -23,7 +23,9 @@ def inference_total_bytes(footprint: Footprint, statistic: str | None, engine: s
     if kind == "engine_buffers":
         expected = parts.get("engine_buffers", allocated)
     elif kind == "device":
-        expected = allocated + parts.get("context", 0.0)
+        expected = parts.get("reserved", allocated) + parts.get("context", 0.0)
+    elif kind == "reserved":
+        expected = parts.get("reserved", allocated)
     elif kind == "rss":
         expected = max(footprint.cpu_bytes, allocated)
     else:

@@ -30,10 +30,13 @@ class WeightBytes:
         """The whole model."""
         return self.embedding + self.head + self.blocks + self.experts + self.small + self.vision
 
-    def scaled_to(self, total: float) -> WeightBytes:
-        """The same split with another total (a stated file size or bits a weight)."""
+    def fitted_to(self, total: float) -> WeightBytes:
+        """The split with another total (a stated file size): mixes differ in their experts, else everywhere alike."""
         if not self.total:
             return self
+        rest = self.total - self.experts
+        if self.experts > rest and total > 1.5 * rest:
+            return WeightBytes(self.embedding, self.head, self.blocks, total - rest, self.small, self.vision)
         f = total / self.total
         return WeightBytes(
             self.embedding * f, self.head * f, self.blocks * f, self.experts * f, self.small * f, self.vision * f
@@ -54,6 +57,15 @@ def weight_bytes(model: ModelSpec, fmt: WeightFormat, *, with_vision: bool = Tru
     return WeightBytes(
         at["embedding"], at["head"], at["attention"] + at["mlp"], at["experts"], at["small"], at["vision"]
     )
+
+
+def latent_projection_bytes(model: ModelSpec, fmt: WeightFormat) -> float:
+    """Bytes of the matrices that turn MLA's latent into keys and values of all heads (0 for other attention)."""
+    if model.mla is None or fmt.mix is None:
+        return 0.0
+    params = (model.layers or 0) * (model.heads or 0) * (model.mla.qk_nope + model.mla.v_head) * model.mla.kv_lora_rank
+    group = TensorGroup("attn_mla", "attention", params, model.mla.kv_lora_rank, model.layers or 1)
+    return params * _gguf_group_bits(fmt, group, _Conditions.of(model)) / 8
 
 
 def _checkpoint_bits(fmt: WeightFormat, group: TensorGroup) -> float:
@@ -99,9 +111,8 @@ def _gguf_group_bits(fmt: WeightFormat, group: TensorGroup, given: _Conditions) 
     assert mix is not None
     if group.kind == "small":
         return 32.0
-    if mix.moe_rest and given.moe4:
-        if group.kind in ("attention", "shared", "mixer", "mlp"):
-            return gguf_bits(mix.moe_rest, group.row)
+    if mix.moe_rest and given.moe4 and group.kind in ("attention", "shared", "mixer", "mlp"):
+        return gguf_bits(mix.moe_rest, group.row)
     name = group.name
     if group.kind == "experts" and mix.experts:
         return gguf_bits(mix.experts, group.row)
