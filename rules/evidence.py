@@ -77,7 +77,7 @@ def _given(value: Any) -> dict[str, Any] | None:
 
 
 def _hardware(case: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
-    if case.get("gpu") is None and case.get("gpu_mem_gib") is None:
+    if case.get("gpu") is None and case.get("gpu_mem_gib") is None and case.get("n_gpus") in (None, 1):
         return ()
     return ({"name": case.get("gpu") or "", "count": _count(case), "memory_gib": case.get("gpu_mem_gib")},)
 

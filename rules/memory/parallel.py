@@ -85,10 +85,12 @@ def parallel_plan(
     ep: int | None = None,
     vp: int | None = None,
     sequence_parallel: bool | None = None,
+    default_stage: int = 0,
 ) -> ParallelPlan:
     """The plan that words and stated degrees describe; stated degrees win over words. Never raises.
 
-    `devices` is the number in the whole job; when it is unknown it is the product of the degrees.
+    `devices` is the number in the whole job; when it is unknown it is the product of the degrees. `default_stage` is
+    the ZeRO stage of data-parallel ranks where the words name none.
     """
     words: dict[str, int | None] = {}
     for word, number in _WORD.findall(sharding or ""):
@@ -99,7 +101,7 @@ def parallel_plan(
 
     d_tp, d_pp, d_cp, d_ep = of("tp", tp), of("pp", pp), of("cp", cp), of("ep", ep)
     d_sp, d_vp = of("sp", None), of("vp", vp)
-    total = _degree(devices) or 1
+    total = max(_degree(devices) or 1, words.get("devicemap") or 1)
     fsdp = "fsdp" in words or "hsdp" in words
     shard_words = words.get("fsdp")
     if shard_words == 2 and total > 2 and d_tp * d_pp * d_cp * d_ep == 1:
@@ -116,6 +118,8 @@ def parallel_plan(
         stage = 3
     elif "zero" in words:
         stage = min(3, words["zero"] or 3)
+    elif default_stage and d_dp * d_cp > 1 and "ddp" not in words:
+        stage = default_stage
     degree = shard_words or d_dp * d_cp
     expert_ranks = max(1, d_dp * d_cp * d_tp // (d_ep * d_tp if d_ep > 1 else d_tp))
     expert_degree = max(1, shard_words // d_ep) if shard_words else expert_ranks

@@ -37,10 +37,13 @@ def attention_saved(s: Setup) -> tuple[float, float, float]:
     if width == 4 and s.compute_bytes == 2 and (s.autocast or s.attention.startswith("flash")):
         width = 2.0
     # Transformers materialises a mask for torch's own attention and then repeats keys and values for every head.
-    repeats = recipe.family == "hf" and shape.kv < shape.query and (eager or s.attention == "sdpa")
+    repeats = recipe.repeats_kv or (recipe.family == "hf" and (eager or s.attention == "sdpa"))
+    repeats = repeats and shape.kv < shape.query
     keys = shape.query if repeats else shape.kv
     values = shape.value if repeats or shape.latent else shape.kv
     saved = (shape.query + keys + values + shape.value) * width + _LSE_BYTES * shape.heads
+    if recipe.fused_qkv and not s.compiled:  # values are a view of the whole product, unless they were copied
+        saved += (shape.query + shape.kv + (shape.kv if repeats else 0)) * width
     if shape.latent:
         saved += shape.latent * (width * 2)
     backward = (shape.query + keys + values + shape.value) * width
@@ -146,11 +149,14 @@ def _block(s: Setup, moe: bool) -> BlockBytes:
     h = shape.hidden
     output_bytes = s.stream_bytes
     attention, attention_backward, forward = attention_saved(s)
-    readers = _reader_bytes(s, 3, a.attention_readers, h, output_bytes)
+    fused = s.recipe.fused_qkv and not s.trained
+    readers = _reader_bytes(
+        s, 1 if fused else 3, min(1, a.attention_readers) if fused else a.attention_readers, h, output_bytes
+    )
     attention_width = 2.0 if s.autocast else s.linear_bytes
     if not s.trained:
         out = _reader_bytes(s, 1, int(a.output), shape.value, attention_width)
-        if a.output and not _casts_input(s, attention_width):
+        if a.output and not _casts_input(s, attention_width) and not s.recipe.adapter_dropout:
             out -= shape.value * attention_width  # the kernel's output is kept anyway
         attention += max(0.0, out)
     mixer = attention + readers

@@ -26,6 +26,7 @@ class Recipe:
     adapter_casts: bool
     autocast: bool
     mixed_is_autocast: bool
+    adapter_dropout: bool
     kbit_fp32: bool
     double_quant: bool
     norm: str
@@ -36,9 +37,14 @@ class Recipe:
     capped_tokens: int
     checkpointing: str
     checkpointing_on: str
+    attention: str
     checkpoint_offload: bool
     untied_head: bool
     keeps_inputs: bool
+    fused_qkv: bool
+    repeats_kv: bool
+    gathers_all: bool
+    zero_stage: int
     statistic: str
     family: str
 
@@ -79,6 +85,8 @@ def find_recipe(framework: str | None, version: str | None) -> Recipe:
             continue
         limits = row.get("before", {})
         if any(versions.get(lib, (1 << 30,)) >= _numbers(limit) for lib, limit in limits.items()):
+            continue
+        if any(versions.get(lib, (0,)) < _numbers(limit) for lib, limit in row.get("since", {}).items()):
             continue
         known = {f.name for f in fields(Recipe)}
         return Recipe(**{**default, **{k: v for k, v in row.items() if k in known}})

@@ -118,6 +118,7 @@ def resolve(workload: TrainingWorkload, model: ModelSpec) -> Setup:
         ep=_whole(workload.ep),
         vp=_whole(workload.vp),
         sequence_parallel=_value(workload.sequence_parallel),
+        default_stage=recipe.zero_stage,
     )
     method = _method(_text(workload.method), _text(workload.weights_dtype))
     if workload.method is None:
@@ -142,6 +143,8 @@ def resolve(workload: TrainingWorkload, model: ModelSpec) -> Setup:
     mixed = _value(workload.mixed_precision)
 
     precision = _precision(recipe, plan, base_bytes, sixteen, mixed, trained)
+    if precision == "autocast":
+        base_bytes = 4.0  # automatic mixed precision keeps fp32 weights, whatever the checkpoint's type
     shard_upcast = precision == "sharded"
     autocast_weights = precision == "autocast" and sixteen and base_bytes == 4
     autocast = autocast_weights or (
@@ -168,7 +171,7 @@ def resolve(workload: TrainingWorkload, model: ModelSpec) -> Setup:
         assumed.append(Note("training_optimizer_unknown", {"name": name}))
     batch, length, packed = _sizes(workload, recipe, plan, model, assume)
     checkpointing = _checkpointing(_text(workload.checkpointing), recipe, assume)
-    attention = _text(workload.attention) or "sdpa"
+    attention = _text(workload.attention) or recipe.attention
     loss = recipe.loss
     fused = _value(workload.fused_loss)
     if fused is not None:
@@ -280,6 +283,8 @@ def _precision(
     if mixed is None and plan.zero_stage and not plan.fsdp:
         mixed = True
     if mixed:
+        if recipe.precision == "autocast" and not plan.sharded:
+            return "autocast"
         return "sharded" if plan.fsdp else "master"
     if plan.sharded and recipe.master_when_sharded:
         return "sharded" if plan.fsdp else "master"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from rules.memory.training.setup import Setup
 
+_ZERO_LIVE = 1e9  # values; DeepSpeed's default of parameters that stay gathered
 _ZERO_BUCKET = 5e8  # values; DeepSpeed's default reduce bucket
 
 
@@ -148,12 +149,14 @@ def static(s: Setup, stage: Stage) -> Static:
             buckets = (per_layer + per_layer_routed) * s.gather_bytes * 2
         elif plan.fsdp:
             buckets = 0.0
+        if plan.fsdp and s.recipe.gathers_all and not s.trained:
+            gathered = weights * shard
         if not plan.fsdp:
-            gathered = 2 * layer + min(root, 1e9 * 2)
+            gathered = 2 * layer + max(root, min(_ZERO_LIVE, base) * s.gather_bytes)
             buckets += min(_ZERO_BUCKET, base) * 2.0 if s.trained else 0.0
     elif plan.zero_stage in (1, 2) and s.recipe.family == "hf" and s.trained:
         buckets = min(_ZERO_BUCKET, dense_trained) * 2.0
-    elif plan.replicas:
+    elif plan.replicas and s.recipe.family != "megatron":
         buckets = gradients
     if s.offload_params and plan.zero_stage >= 3:
         cpu += weights
