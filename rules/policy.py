@@ -33,9 +33,11 @@ class MemoryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class QuickRulePolicy:
-    """T2's buffer as a share of the weights."""
+    """T2's buffer as a share of the weights, and the band of ratios (real sum over rule) that counts as near."""
 
     buffer_share: float
+    near_from_ratio: float
+    near_to_ratio: float
 
 
 @dataclass(frozen=True, slots=True)

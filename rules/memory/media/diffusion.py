@@ -47,6 +47,7 @@ def diffusion_footprint(asked: Asked, workload: InferenceWorkload, model: ModelS
         runtime_bytes=asked.engine.runtime_bytes(asked.cpu),
         spread=_SPREAD,
         host_bytes=host,
+        heap_keeps=False,
         notes=asked.notes,
     )
     return assemble(resident, phases, holder, {"weights": total})

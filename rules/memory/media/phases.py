@@ -2,7 +2,8 @@
 
 On a GPU `allocated` is the sum of live tensors at the peak, `reserved` adds what the caching allocator keeps, `device`
 adds the context. On a CPU there is one figure, the resident set: the process heap keeps what earlier phases used, so
-the phases' temporary parts add up, and interpreter and libraries belong to it.
+the phases' temporary parts add up (unless they are gigabytes, which go back to the system); interpreter and libraries
+belong to it.
 """
 
 from __future__ import annotations
@@ -37,12 +38,16 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """What holds the tensors: `runtime_bytes` of context or interpreter, host bytes, and the spread of the domain."""
+    """What holds the tensors: `runtime_bytes` of context or interpreter, host bytes, and the spread of the domain.
+
+    `heap_keeps` is false where a CPU run's tensors are so large that the heap gives them back between phases.
+    """
 
     cpu: bool
     runtime_bytes: float
     spread: Spread
     host_bytes: float = 0.0
+    heap_keeps: bool = True
     notes: Sequence[Note] = field(default=())
 
 
@@ -86,10 +91,10 @@ def _on_cpu(
     resident: Sequence[Part], phases: Sequence[Phase], holder: Holder, components: Mapping[str, float]
 ) -> Footprint:
     runtime = Part("runtime", holder.runtime_bytes, "media_runtime_cpu")
-    every = [part for phase in phases for part in phase.parts]
+    peak = max(phases, key=lambda phase: phase.bytes)
+    every = [part for phase in (phases if holder.heap_keeps else [peak]) for part in phase.parts]
     parts = tuple(kept([runtime, *resident, *every]))
     total = sum(part.bytes for part in parts)
-    peak = max(phases, key=lambda phase: phase.bytes)
     figure = Range.around(total, holder.spread.below, holder.spread.above)
     return Footprint(
         phase=peak.name,
