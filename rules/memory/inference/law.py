@@ -12,9 +12,7 @@ from rules.memory.inference.request import Request, resolve
 from rules.workload import InferenceWorkload
 
 
-def inference_footprint(
-    workload: InferenceWorkload, model: ModelSpec, device: Accelerator | None = None
-) -> Footprint:
+def inference_footprint(workload: InferenceWorkload, model: ModelSpec, device: Accelerator | None = None) -> Footprint:
     """Memory of serving `workload` on its fullest device; raises `UnsupportedWorkload` where no law applies.
 
     `components` has what engines log, over `devices` of them where their logs cover all (llama.cpp): `weights`, `kv`,

@@ -45,9 +45,7 @@ def pool(request: Request) -> PagedPool:
     placement = split_by_rank(request)
     latent: Latent = "expanded" if engine.latent == "expanded" else "latent"
     attention_tp = _attention_degree(request)
-    shape = cache_shape(
-        request.model, request.kv, tp=attention_tp, layer_share=placement.layer_share, latent=latent
-    )
+    shape = cache_shape(request.model, request.kv, tp=attention_tp, layer_share=placement.layer_share, latent=latent)
     tokens, chunked = profiled_tokens(request)
     activation = max(_mlp_peak(request, tokens), 0.0 if chunked else _sampler_peak(request, tokens))
     non_torch = constant_bytes("non_torch_gib")
