@@ -114,6 +114,9 @@ def _norm(s: Setup) -> float:
 def mlp_saved(s: Setup, width: int, gated: bool, adapted_down: bool) -> tuple[float, float]:
     """Saved bytes a token inside one MLP of `width` (not its input); extra bytes alive in its backward."""
     b = s.linear_bytes
+    if s.recipe.fused_mlp and gated:
+        product = b * width if s.trained else 0.0
+        return 2 * b * width + product, 3 * b * width - product
     if s.compiled or s.recipe.family == "megatron":
         inner = (2 if gated else 1) * b * width
         product = b * width if s.trained and s.recipe.family == "megatron" and not s.compiled else 0.0
@@ -173,6 +176,10 @@ def _block(s: Setup, moe: bool) -> BlockBytes:
         norms += 2 * h  # one-byte masks of the two residual dropouts
     if shape.cross:
         mixer += 0.5 * (attention + readers)
+    if s.method == "dora":  # the base's and the adapter's outputs are both scaled by the magnitude
+        outputs = a.query * shape.query + a.attention_readers * shape.kv + a.output * h
+        outputs += a.mlp_readers * shape.intermediate + a.down * h
+        mixer += 2 * s.linear_bytes * outputs
     saved = norms + mixer + mlp
     gradient = h * s.stream_bytes
     in_mlp = saved + mlp_backward + gradient

@@ -67,7 +67,7 @@ def _names(targets: str | Iterable[str] | None) -> list[str]:
     if targets is None:
         return ["all_linear"]
     words = targets.replace("+", ",").replace(" and ", ",").split(",") if isinstance(targets, str) else targets
-    return [str(word).strip().lower() for word in words]
+    return [str(word).split("(")[0].strip().lower() for word in words]
 
 
 @lru_cache(maxsize=2048)

@@ -14,7 +14,13 @@ class WeightFormat:
     bytes: float
     quantised: bool
 
+    @property
+    def prepared_fp32(self) -> bool:
+        """Whether PEFT's k-bit preparation casts the rest of the model to fp32: bitsandbytes formats, not GPTQ or AWQ."""
+        return self.name in _BITSANDBYTES
 
+
+_BITSANDBYTES = frozenset(("nf4", "fp4", "4bit", "bnb", "int8", "8bit", "llm.int8"))
 _PLAIN = {
     "fp32": 4.0, "float32": 4.0, "float": 4.0, "tf32": 4.0, "fp64": 8.0, "bf16": 2.0, "bfloat16": 2.0, "fp16": 2.0,
     "float16": 2.0, "half": 2.0, "16bit": 2.0,
@@ -29,6 +35,7 @@ _QUANTISED = {
     "int8": 1.0, "8bit": 1.0, "llm.int8": 1.0, "fp8": 1.0, "float8": 1.0, "mxfp8": 1 + 1 / 32, "nvfp4": 0.5 + 1 / 16,
     "mxfp4": 0.5 + 1 / 32, "2bit": 0.25 + 2 / 64,
 }  # fmt: skip
+# Double quantisation keeps the constants in 8 bits, with one fp32 constant for 256 of them.
 DOUBLE_QUANT_SAVING = 4 / 64 - (1 / 64 + 4 / (64 * 256))
 
 

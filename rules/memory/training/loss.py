@@ -32,7 +32,7 @@ def logits_bytes(s: Setup) -> tuple[float, float]:
     if s.loss == "fused":
         return 0.0, 0.0
     if s.loss == "chunked":
-        return head + 8.0 / _CHUNKS, 2 * head + 12.0 / _CHUNKS
+        return head + 8.0 / _CHUNKS, head + 12.0 / _CHUNKS
     if s.loss == "fast":
         return head + 4.0, head + 6.0
     if s.loss == "native":  # torch's cross entropy on the logits as they are

@@ -33,7 +33,6 @@ class Recipe:
     loss: str
     logits_held: bool
     packed: bool
-    length_share: float
     capped_tokens: int
     checkpointing: str
     checkpointing_on: str
@@ -44,6 +43,7 @@ class Recipe:
     fused_qkv: bool
     repeats_kv: bool
     gathers_all: bool
+    fused_mlp: bool
     zero_stage: int
     statistic: str
     family: str

@@ -37,6 +37,7 @@ class Setup:
     adapters: Adapted
     format: WeightFormat
     quant_bytes: float
+    expert_bytes: float  # of routed experts, where they are stored in another type than the rest
     weight_bytes: float  # of base weights that are not quantised, as they rest
     special_bytes: float  # of embeddings, norms and head
     compute_bytes: float
@@ -150,13 +151,9 @@ def resolve(workload: TrainingWorkload, model: ModelSpec) -> Setup:
     autocast = autocast_weights or (
         sixteen and not trained and (recipe.autocast or (bool(mixed) and (recipe.mixed_is_autocast or base_bytes == 4)))
     )
-    kbit = quantised and recipe.kbit_fp32 and not (plan.fsdp and recipe.autocast)
+    kbit = quantised and recipe.kbit_fp32 and form.prepared_fp32 and not (plan.fsdp and recipe.autocast)
     stream = 4.0 if kbit or (base_bytes == 4 and not shard_upcast and precision != "master") else 2.0
-    linear = (
-        stream
-        if kbit
-        else (compute_bytes if autocast_weights else base_bytes if precision == "pure" else compute_bytes)
-    )
+    linear = stream if kbit else base_bytes if precision == "pure" and not autocast else compute_bytes
     master = precision in ("master", "sharded")
     grad = value_bytes(_text(workload.grad_dtype), 0.0)
     if not grad:
@@ -175,7 +172,11 @@ def resolve(workload: TrainingWorkload, model: ModelSpec) -> Setup:
     loss = recipe.loss
     fused = _value(workload.fused_loss)
     if fused is not None:
-        loss = (recipe.loss if recipe.loss != "stock" else _fused_kind(recipe)) if fused else "stock"
+        plain = recipe.loss in ("stock", "native")
+        if fused:
+            loss = _fused_kind(recipe) if recipe.loss == "stock" else recipe.loss
+        elif not plain:
+            loss = "stock"
     elif workload.framework is None:
         assume("loss", loss)
     accumulation = _number(workload.grad_accum) or 1
@@ -195,6 +196,7 @@ def resolve(workload: TrainingWorkload, model: ModelSpec) -> Setup:
         adapters=adapters,
         format=form,
         quant_bytes=quant_bytes if quantised else 0.0,
+        expert_bytes=value_bytes(_text(workload.experts_dtype), 0.0),
         weight_bytes=base_bytes,
         special_bytes=4.0 if kbit else base_bytes,
         compute_bytes=compute_bytes,
@@ -286,7 +288,7 @@ def _precision(
         if recipe.precision == "autocast" and not plan.sharded:
             return "autocast"
         return "sharded" if plan.fsdp else "master"
-    if plan.sharded and recipe.master_when_sharded:
+    if plan.sharded and recipe.master_when_sharded and mixed is None:
         return "sharded" if plan.fsdp else "master"
     return "master" if plan.zero_stage and not plan.fsdp and recipe.family == "hf" else "pure"
 
@@ -310,9 +312,6 @@ def _sizes(
         if model.max_position and not cap and model.domain != "llm":
             length = min(length, model.max_position)
         assume("seq_len", f"{length:g}")
-    elif packed is False and recipe.length_share < 1:
-        length *= recipe.length_share
-        assume("longest_batch", f"{length:g}", "training_samples_shorter_than_cap")
     return max(1.0, batch), max(1.0, length / plan.sequence_split), bool(recipe.packed if packed is None else packed)
 
 

@@ -83,7 +83,8 @@ def static(s: Setup, stage: Stage) -> Static:
         expert_weight_shards = float(plan.expert_state_degree)
     special = embedding + head + small
     if s.quant_bytes:
-        rest = s.quant_bytes * (dense / weight_shards + routed / expert_weight_shards)
+        expert_bytes = s.expert_bytes or s.quant_bytes
+        rest = s.quant_bytes * dense / weight_shards + expert_bytes * routed / expert_weight_shards
         weights = rest + special * s.special_bytes / weight_shards
     else:
         at_rest = 4.0 if s.shard_upcast and plan.zero_stage >= 3 else s.weight_bytes
