@@ -44,7 +44,7 @@ CONSTANTS: dict[str, tuple[float, tuple[tuple[str, ...], ...]]] = {
     "vae_workspace_16bit": (1.0, (("vae_workspace_16bit",),)),
     "vae_workspace_fp32": (4.0, (("vae_workspace_fp32",),)),
     "vae_workspace_fp32_offload": (8.0, (("vae_workspace_fp32_offload",),)),
-    "reserved_share_vae": (1.0, (("reserved_share_vae",),)),
+    "reserved_share_vae": (1.6, (("reserved_share_vae",),)),
 }
 
 Run = tuple[str, str, InferenceWorkload, ModelSpec, str | None, str | None, float]

@@ -42,12 +42,16 @@ def diffusion_footprint(asked: Asked, workload: InferenceWorkload, model: ModelS
     else:
         host = total
         asked.notes.append(Note("media_offload_host", {"gib_in_host": round(total / 2**30, 1)}))
+    gives_way = _spare_workspace(pipeline, view, asked, phases)
+    if gives_way:
+        asked.notes.append(Note("media_workspace_gives_way", {"gib": round(gives_way / 2**30, 1)}))
     holder = Holder(
         cpu=asked.cpu,
         runtime_bytes=asked.engine.runtime_bytes(asked.cpu),
         spread=_SPREAD,
         host_bytes=host,
         heap_keeps=False,
+        gives_way=gives_way,
         notes=asked.notes,
     )
     return assemble(resident, phases, holder, {"weights": total})
@@ -128,8 +132,9 @@ def _phases(
     denoise = denoiser_bytes(pipeline, view, samples, value, asked.eager)
     latents = asked.batch * view.latents * 16 * 4.0
     decoded = asked.batch * view.pixels * view.frames * 3 * 4.0
-    vae_parts = _vae_parts(pipeline, view, asked, staged, slicing)
-    vae = sum(part.bytes for part in vae_parts if part.name != "weights_upcast")
+    freed = sum(sizes.values()) - sizes["vae"] if staged else 0.0
+    vae_parts = _vae_parts(pipeline, view, asked, freed, slicing)
+    vae = sum(part.bytes for part in vae_parts if part.name == "activations")
     params = {"batch": asked.batch, "pixels": int(view.pixels), "frames": view.frames}
     phases = [
         Phase("text_encode", (*weights_of("text_encoders"), Part("activations", text, "media_text_encode"))),
@@ -155,8 +160,19 @@ def _phases(
     return phases
 
 
-def _vae_parts(pipeline: Pipeline, view: Canvas, asked: Asked, staged: bool, slicing: bool) -> list[Part]:
-    """Activations and workspace of decoding; with slicing one picture at a time."""
+def _spare_workspace(pipeline: Pipeline, view: Canvas, asked: Asked, phases: list[Phase]) -> float:
+    """Bytes by which the peak falls where fp32 convolutions must do with a workspace of one copy of their tensors."""
+    workspace = sum(part.bytes for phase in phases for part in phase.parts if part.name == "workspace")
+    spare = workspace - 256 * view.pixels * 4.0
+    if asked.cpu or not pipeline.facts.get("vae_fp32") or spare <= 0:
+        return 0.0
+    decode = next(phase.bytes for phase in phases if phase.name == "vae_decode")
+    others = max(phase.bytes for phase in phases if phase.name != "vae_decode")
+    return max(0.0, min(spare, decode - others))
+
+
+def _vae_parts(pipeline: Pipeline, view: Canvas, asked: Asked, freed: float, slicing: bool) -> list[Part]:
+    """Activations and workspace of decoding; with slicing one picture at a time. `freed` is what offload took away."""
     fit = fitted()
     upcast = bool(pipeline.facts.get("vae_fp32"))
     value = 4.0 if upcast else asked.value_bytes
@@ -168,8 +184,11 @@ def _vae_parts(pipeline: Pipeline, view: Canvas, asked: Asked, staged: bool, sli
         parts.append(Part("weights_upcast", pipeline.vae_params * 2.0, "media_vae_upcast"))
     if pipeline.vae["workspace"] and not asked.cpu:
         if value >= 4:
-            # fp32 convolutions choose algorithms by free memory, so the workspace does not follow the batch.
-            workspace = tensor * float(fit["vae_workspace_fp32_offload" if staged else "vae_workspace_fp32"])
+            # fp32 convolutions choose algorithms by free memory: the workspace does not follow the batch, and it takes
+            # some of what offload frees.
+            workspace = tensor * float(fit["vae_workspace_fp32"])
+            if freed:
+                workspace = min(tensor * float(fit["vae_workspace_fp32_offload"]), workspace + freed)
         else:
             workspace = at_once * tensor * float(fit["vae_workspace_16bit"])
         parts.append(Part("workspace", workspace, "media_conv_workspace"))

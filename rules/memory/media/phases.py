@@ -41,6 +41,7 @@ class Holder:
     """What holds the tensors: `runtime_bytes` of context or interpreter, host bytes, and the spread of the domain.
 
     `heap_keeps` is false where a CPU run's tensors are so large that the heap gives them back between phases.
+    `gives_way` are bytes of the peak that a run does without where memory is short.
     """
 
     cpu: bool
@@ -48,6 +49,7 @@ class Holder:
     spread: Spread
     host_bytes: float = 0.0
     heap_keeps: bool = True
+    gives_way: float = 0.0
     notes: Sequence[Note] = field(default=())
 
 
@@ -72,7 +74,8 @@ def assemble(
 
     def around(value: float) -> Range:
         moving = max(temporary, value - base)
-        return Range(value - low * moving - 0.01 * base, value, value + high * moving + 0.02 * base)
+        least = min(value - low * moving - 0.01 * base, value - holder.gives_way)
+        return Range(least, value, value + high * moving + 0.02 * base)
 
     return Footprint(
         phase=peak.name,
@@ -81,7 +84,7 @@ def assemble(
         allocated=around(allocated),
         reserved=around(reserved),
         device=around(reserved + holder.runtime_bytes),
-        components=dict(components),
+        components={**components, **({"gives_way": holder.gives_way} if holder.gives_way else {})},
         cpu_bytes=holder.host_bytes,
         notes=tuple(holder.notes),
     )
