@@ -82,12 +82,12 @@ def _reader_bytes(s: Setup, readers: int, adapted: int, width: float, shared: fl
         if s.autocast_weights and shared > s.compute_bytes:
             return readers * width * s.compute_bytes
         return width * shared
-    kept = 0.0
-    if s.recipe.keeps_inputs and s.quant_bytes:
-        kept = width * s.compute_bytes
+    kept = readers * width * s.compute_bytes if s.recipe.keeps_inputs and s.quant_bytes else 0.0
     if adapted:
         cast = s.compute_bytes if s.autocast else s.adapter_bytes
-        if (s.recipe.adapter_casts and cast != shared) or (s.autocast and s.recipe.adapter_casts):
+        if s.recipe.adapter_dropout:
+            kept += adapted * width * (cast + 1)
+        elif _casts_input(s, shared):
             kept += adapted * width * cast
         else:
             kept = max(kept, width * shared)
@@ -121,15 +121,15 @@ def mlp_saved(s: Setup, width: int, gated: bool, adapted_down: bool) -> tuple[fl
         inner = (2 if gated else 1) * b * width
         product = b * width if s.trained and s.recipe.family == "megatron" and not s.compiled else 0.0
         return inner + product, 2 * b * width
-    inner = (3 if gated else 1) * b * width
-    if s.shape.composed_gelu and not gated:  # x, x^3 + x, tanh and half of x; powers run in fp32 under autocast
-        inner = (3 * (4.0 if s.autocast_weights else b) + b) * width
+    composed = s.shape.composed_gelu and s.recipe.family == "hf" and not gated
+    power = 4.0 if s.autocast_weights else b  # powers run in fp32 under autocast
+    if composed:  # x, x^3 + x, tanh and half of x
+        inner = (3 * power + b) * width
+    else:
+        inner = (3 if gated else 1) * b * width
     product = _reader_bytes(s, 1, int(adapted_down), width, b)
-    freed = product if s.trained else 0.0
-    in_flight = (
-        3 * b * width if gated else (3 * (4.0 if s.autocast_weights else b) if s.shape.composed_gelu else 2 * b) * width
-    )
-    return inner + product, in_flight - freed
+    in_flight = (3 * b if gated else 3 * power if composed else 2 * b) * width
+    return inner + product, in_flight - (product if s.trained else 0.0)
 
 
 def block(s: Setup) -> BlockBytes:
