@@ -15,7 +15,8 @@ from typing import Any
 from bot.questions.parsed import Intent
 
 _SAME = {"context": ("input_len",), "precision": ("weights_format",), "batch": ("batches",),
-         "model": ("params_b", "active_params_b"), "hardware": ("gpu_mem_gb", "cpu_only")}  # fmt: skip
+         "model": ("params_b", "active_params_b"), "hardware": ("gpu_mem_gb", "cpu_only"),
+         "latency_ms": ("ttft_ms", "tok_s")}  # fmt: skip
 _LARGE_PARAMS_B = 1.5  # as the advice's table counts a model as large
 
 

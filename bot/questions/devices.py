@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from bot.questions.lexicon import EDGE_BEFORE, table
 
@@ -96,8 +97,8 @@ def _key(text: str) -> str:
 def _flexible(alias: str) -> str:
     """Parts may be written together or apart; one letter and its digits (A2, T4) only together or with a hyphen."""
     parts = re.findall(r"[a-z]+|\d+|[+]", alias)
-    joined = re.escape(parts[0])
-    for before, part in zip(parts, parts[1:], strict=False):
+    joined: str = re.escape(parts[0])
+    for before, part in pairwise(parts):
         joined += ("-?" if len(before) == 1 and before.isalpha() else r"[\s\-_]?") + re.escape(part)
     return joined
 

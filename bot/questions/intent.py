@@ -12,7 +12,8 @@ from bot.questions.reader import Reader
 _RATES = ("requests_per_s", "tokens_per_day")
 _WORK = ("model", "params_b", "active_params_b", "method", "framework")
 _SPEED_ASKED = re.compile(
-    r"(?:^|\?\s?|\bwhat\s|\bqu\w\s|\bhow many\s|\bcuantos\s)(?:tok(?:ens)?/s|t/s|tps|tokens? (?:per|por) (?:second|segundo))"
+    r"(?:^|\?\s?|\bwhat\s|\bque\s|\bhow many\s|\bcuantos\s)"
+    r"(?:tok(?:ens)?/s|t/s|tps|tokens? (?:per|por) (?:second|segundo))"
 )
 
 
@@ -39,9 +40,12 @@ def decide_intent(reader: Reader) -> Intent:
         return "benchmark"
     if _costs(reader, asks):
         return "cost"
+    compares = _compares(reader, asks)
+    if compares and asks["compare"]:
+        return "compare"
     if asks["concept"] or _capability(reader, work):
         return "concept"
-    if _compares(reader, asks):
+    if compares:
         return "compare"
     if _takes_time(reader, asks):
         return "time"
@@ -100,6 +104,8 @@ def _capacity_or_recommend(reader: Reader, asks: dict[str, bool]) -> Intent | No
     recommends = asks["recommend"] or (
         _how_many_cards().search(reader.left) is not None and "hardware" in fields and "context" not in fields
     )
+    if crowd and recommends and "budget" in fields and "hardware" not in fields:
+        return "recommend"
     if asks["capacity"] or rates or (crowd and not people):
         return "capacity"
     if crowd and not (recommends and (buying or "hardware" not in fields)):

@@ -10,6 +10,7 @@ from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, word
 from bot.questions.reader import Reader
 
 _N = rf"(?P<n>{numbers.NUMBER})\s?(?P<k>k|m)?"
+_OUT = rf"(?P<o>{numbers.NUMBER})\s?(?P<ok>k|m)?"
 _SMALL = r"(?P<n>\d{1,6})"
 _IS = r"(?:\s?[:=@]\s?|\s)?(?:around\s|about\s|of\s|de\s|~\s?|up\sto\s|hasta\s|a\s|to\s|is\s|unos\s|unas\s)?(?:~\s?)?"
 MAX_CONTEXT = 100_000_000
@@ -17,9 +18,9 @@ MAX_CONTEXT = 100_000_000
 
 @cache
 def _patterns() -> dict[str, re.Pattern[str]]:
-    ctx, batch, rank = word("context"), word("batch"), word("rank")
+    ctx, batch, rank, tok = word("context"), word("batch"), word("rank"), word("tokens")
     sources = {
-        "in_out": rf"{_N}\s?(?:{word('tokens')}\s)?(?:in|input)(?:\s?[/,&+]\s?|\s(?:and\s)?){_N.replace('<n>', '<o>').replace('<k>', '<ok>')}\s?(?:{word('tokens')}\s)?(?:out|output)",
+        "in_out": rf"{_N}\s?(?:{tok}\s)?(?:in|input)(?:\s?[/,&+]\s?|\s(?:and\s)?){_OUT}\s?(?:{tok}\s)?(?:out|output)",
         "input_after": rf"{word('input')}{_IS}{_N}",
         "output_after": rf"{word('output')}{_IS}{_N}",
         "output_before": rf"{_N}\s?(?:{word('tokens')}\s(?:de\s)?)?{word('output')}",

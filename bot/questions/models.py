@@ -28,6 +28,7 @@ _BARE_SIZE = re.compile(
     rf"|(?<![\w.,/$])(?P<value_m>\d{{2,4}})\s?m(?:illion)?(?:\s(?:param\w*|model\w*))?(?![a-z0-9])"
     rf"|{EDGE_BEFORE}(?P<value_es>\d{{1,4}}(?:[.,]\d{{1,2}})?)\smil\smillones\sde\sparam\w*"
 )
+_WORDED_SIZE_MIN = 3  # "a b", "un b" are no sizes
 _ACTIVATES = re.compile(
     rf"{EDGE_BEFORE}(?:activa|active|activates?|activos|activan)\s(?:only\s|solo\s|just\s)?(?P<a>\d{{1,3}}(?:\.\d)?)\s?b(?![a-z])"
     rf"|{EDGE_BEFORE}(?P<b>\d{{1,3}}(?:\.\d)?)\s?b\s(?:active|activos|activated){EDGE_AFTER}"
@@ -48,7 +49,8 @@ def squeezed(name: str) -> str:
 @cache
 def _name_pattern() -> re.Pattern[str]:
     variants = table("common")["variants"]
-    part = rf"(?:{_DETECTOR}|{_MIXTURE}|{_ACTIVE}|{_SIZE}|{_VERSION}|\d{{4}}(?=-)|(?:{'|'.join(variants['kept'] + variants['dropped'])})(?![a-z]))"
+    words = "|".join(variants["kept"] + variants["dropped"])
+    part = rf"(?:{_DETECTOR}|{_MIXTURE}|{_ACTIVE}|{_SIZE}|{_VERSION}|\d{{4}}(?=-)|(?:{words})(?![a-z]))"
     return re.compile(
         rf"{EDGE_BEFORE}(?P<stem>{source(_families())})(?P<rest>(?:[\s\-_.:]{{0,2}}{part}){{0,7}})(?![a-z]|/[a-z])"
     )
@@ -57,8 +59,20 @@ def _name_pattern() -> re.Pattern[str]:
 @cache
 def _part() -> re.Pattern[str]:
     return re.compile(
-        rf"(?P<detector>{_DETECTOR})|(?P<mix>{_MIXTURE})|(?P<active>{_ACTIVE})|(?P<size>{_SIZE})|(?P<version>{_VERSION})|(?P<word>[a-z]\w*)"
+        rf"(?P<detector>{_DETECTOR})|(?P<mix>{_MIXTURE})|(?P<active>{_ACTIVE})|(?P<size>{_SIZE})"
+        rf"|(?P<version>{_VERSION})|(?P<word>[a-z]\w*)"
     )
+
+
+@cache
+def _size_before() -> re.Pattern[str]:
+    return re.compile(rf"{EDGE_BEFORE}({_SIZE})\s$")
+
+
+@cache
+def _worded_size() -> re.Pattern[str]:
+    words = "|".join(w for w in numbers.count_words() if " " not in w)
+    return re.compile(rf"{EDGE_BEFORE}(?P<word>{words})\sb(?![a-z0-9])")
 
 
 @cache
@@ -67,7 +81,7 @@ def _like() -> re.Pattern[str]:
 
 
 class ModelWords:
-    """Spots model names in folded text; `known` are the catalogue's names, which decide whether a size is part of one."""
+    """Spots model names in folded text; the catalogue's names (`known`) decide whether a size is part of one."""
 
     def __init__(self, known: Iterable[str]) -> None:
         self._known = {squeezed(name) for name in known}
@@ -115,6 +129,13 @@ def read_models(reader: Reader, words: ModelWords) -> None:
     sized_elsewhere = True
     for m in list(reader.matches(_name_pattern())):
         name, size, active = words.compose(m)
+        if (
+            name is None
+            and size is None
+            and (before := _size_before().search(reader.left[max(0, m.start() - 8) : m.start()]))
+        ):
+            joined = _name_pattern().fullmatch(f"{m.group('stem')}-{before.group(1)}")  # "34b yi"
+            name = words.compose(joined)[0] if joined else None
         if name is None and size is None:
             continue
         if _like().match(reader.left, m.end()):
@@ -173,6 +194,10 @@ def _read_sizes(reader: Reader, words: ModelWords, wanted: bool) -> None:
         reader.fields.setdefault("params_b", numbers.tidy(_billions(m.group("size"))))
         reader.fields.setdefault("active_params_b", numbers.tidy(float(m.group("active")[1:-1])))
         reader.claim(m, "params_b", 0.9)
+    for m in list(reader.matches(_worded_size())):
+        billions = numbers.count(m.group("word"))
+        if billions >= _WORDED_SIZE_MIN:
+            reader.give("params_b", billions, m, 0.7)
     for m in list(reader.matches(_BARE_SIZE)):
         if m.group("value_m"):
             value = int(m.group("value_m")) / 1000

@@ -12,6 +12,7 @@ from bot.questions.reader import Reader
 _CURRENCIES = {"$": "USD", "usd": "USD", "us$": "USD", "dollar": "USD", "dollars": "USD", "bucks": "USD",
                "dolares": "USD", "€": "EUR", "eur": "EUR", "euro": "EUR", "euros": "EUR", "£": "GBP", "gbp": "GBP",
                "pounds": "GBP"}  # fmt: skip
+_PRICE_WORD = re.compile(r"(?:\bat|@|\bfor|\ba|\bpor)\s?\W?$")
 _SIGN = r"(?:us\$|\$|€|£)"
 _WORDS = r"(?:usd|dollars?|dolares|bucks|euros?|eur|gbp|pounds|€|\$|£)"
 
@@ -76,6 +77,9 @@ def _take(reader: Reader, m: re.Match[str]) -> None:
     per = next((kind for kind in ("hour", "month", "year") if groups[kind]), "once")
     if groups["million"]:
         per = "million_tokens"
+    if per == "hour" and _PRICE_WORD.search(reader.whole[max(0, m.start() - 5) : m.start() + 1]):
+        reader.give_extra("rent_per_hour", value, m)
+        return
     earlier = reader.fields.get("budget")
     limit = cue("words", "money_limit").search(reader.whole[max(0, m.start() - 14) : m.start() + 1])
     if earlier is not None and not limit:

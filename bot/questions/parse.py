@@ -60,11 +60,14 @@ def parse(text: str, catalogue: NameSource) -> Parsed:
     read_tools(reader)
     read_method(reader)
     formats = read_formats(reader)
+    benchmark = reader.has(cue("intents", "benchmark"))
     read_models(reader, models)
+    if benchmark:
+        read_host(reader, named_so=True)
     read_hardware(reader, devices, catalogue.find_instance)
     read_leftovers(reader, reader.extra.get("domain"))
-    if reader.has(cue("intents", "benchmark")):
-        read_host(reader)
+    if benchmark:
+        read_host(reader, named_so=False)
     read_place(reader)
     stated = decide_task(reader, formats, len(formats.weights) > 1 and not reader.fields.get("method"))
     intent = decide_intent(reader)

@@ -36,9 +36,9 @@ class Reader:
         """Matches in the words that nobody has claimed."""
         return pattern.finditer(self.left)
 
-    def claim(self, match: re.Match[str], field: str | None = None, confidence: float = 0.9, group: int = 0) -> None:
+    def claim(self, match: re.Match[str], field: str | None = None, confidence: float = 0.9) -> None:
         """Blanks the words of a match and remembers which field they gave."""
-        self.claim_range(match.start(group), match.end(group), field, confidence)
+        self.claim_range(match.start(), match.end(), field, confidence)
 
     def claim_range(self, start: int, end: int, field: str | None = None, confidence: float = 0.9) -> None:
         """Blanks `start:end` and remembers which field it gave."""

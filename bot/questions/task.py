@@ -27,10 +27,10 @@ def _switch(name: str) -> re.Pattern[str]:
 
 def read_tools(reader: Reader) -> None:
     """Fills `framework`, `optimizer` and the extras `sharding`, `offload`, `nvlink`, `checkpointing` and switches."""
-    optimizers = [(m, name) for name, pattern in choices("optimizers") for m in [reader.search(pattern)] if m]
+    optimizers = [(hit, name) for name, pattern in choices("optimizers") for hit in [reader.search(pattern)] if hit]
     if optimizers:
-        m, name = max(optimizers, key=lambda o: (o[0].end() - o[0].start(), -o[0].start()))
-        reader.give("optimizer", name, m)
+        longest, name = max(optimizers, key=lambda o: (o[0].end() - o[0].start(), -o[0].start()))
+        reader.give("optimizer", name, longest)
     for name, pattern in choices("sharding"):
         if reader.has(pattern):
             reader.extra.setdefault("sharding", name)
@@ -41,14 +41,14 @@ def read_tools(reader: Reader) -> None:
         if m := reader.search(_switch(name)):
             reader.give_extra(name, not (m.group("no") or m.group("off")), m)
     found = [
-        (m.start(), name, m)
+        (hit.start(), name, hit)
         for kind in ("serves", "trains", "pretrains", "either")
         for name, pattern in _frameworks(kind)
-        for m in [reader.search(pattern)]
-        if m
+        for hit in [reader.search(pattern)]
+        if hit
     ]
-    for _, name, m in sorted(found, key=lambda f: f[0]):
-        reader.give("framework", name, m)
+    for _, name, hit in sorted(found, key=lambda f: f[0]):
+        reader.give("framework", name, hit)
 
 
 def read_place(reader: Reader) -> None:
@@ -112,7 +112,7 @@ def _stated_task(reader: Reader) -> str | None:
 
 
 def _only_named(reader: Reader) -> bool:
-    """ "tune" inside words such as "instruct-tuned" only describes the model."""
+    """Whether the only tuning said is in a description such as "instruct-tuned"."""
     return re.search(r"(?:instruct(?:ion)?|chat)[\s\-]tuned", reader.whole) is not None
 
 
@@ -147,10 +147,13 @@ def _host_patterns() -> tuple[re.Pattern[str], ...]:
     )
 
 
-def read_host(reader: Reader) -> None:
-    """Fills `host` of a benchmark request: a name with a digit that nothing else understood."""
-    for pattern in _host_patterns():
-        for m in list(reader.matches(pattern)):
-            if any(c.isdigit() for c in m.group("host")):
-                reader.fields.setdefault("host", reader.shown[m.start("host") : m.end("host")])
-                reader.claim(m, "host", 0.8, group="host")
+def read_host(reader: Reader, named_so: bool) -> None:
+    """Fills `host` of a benchmark request: a name with a digit.
+
+    `named_so`: after the word host, before devices are read, because hosts are called after them (a100-2); otherwise
+    after "on", once everything else was understood.
+    """
+    for m in list(reader.matches(_host_patterns()[0 if named_so else 1])):
+        if any(c.isdigit() for c in m.group("host")):
+            reader.fields.setdefault("host", reader.shown[m.start("host") : m.end("host")])
+            reader.claim_range(m.start("host"), m.end("host"), "host", 0.8)

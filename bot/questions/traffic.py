@@ -10,6 +10,7 @@ from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, word
 from bot.questions.reader import Reader
 
 _N = rf"(?P<n>{numbers.NUMBER})"
+_CONCURRENCY = r"concurrency|concurrencia|max[\s_\-]num[\s_\-]seqs"
 _AROUND_THE_CLOCK = re.compile(r"(?<![\w/])24\s?(?:/|x|h\s?/?)\s?7(?![\w/])")
 HOURS_A_WEEK = 168
 _HOURS_A_MONTH = 730
@@ -19,25 +20,29 @@ _HOURS_A_MONTH = 730
 def _patterns() -> dict[str, re.Pattern[str]]:
     mag = rf"\s?(?P<mag>{numbers.magnitude_source()})?"
     tokens, per = word("tokens"), rf"\s?(?:/|{word('per')})\s?"
+    count, live, under = rf"(?P<c>{numbers.count_source()})", word("concurrent"), word("under")
+    many = rf"{count}(?P<mag>k|\smil)?\s?"
     sources = {
         "tokens_per_day": rf"{_N}{mag}\s?(?:de\s)?{tokens}{per}{word('day')}",
         "tok_s": rf"{_N}\+?\s?(?:{tokens}{per}{word('second')}|t/s|tps)",
         "requests_per_s": rf"{_N}{mag}\s?(?:rps|qps|{word('request')}{per}{word('second')})",
+        "requests_per_minute": rf"{_N}{mag}\s?(?:rpm|{word('request')}{per}{word('minute')})",
         "requests_per_day": rf"{_N}{mag}\s?{word('request')}{per}{word('day')}",
         "dataset_tokens": rf"{_N}{mag}\s?(?:de\s|of\s)?{tokens}",
         "samples": rf"{_N}{mag}\s?(?:(?!{tokens})[a-z]{{3,12}}\s)?(?:de\s)?{word('samples')}",
-        "ttft_ms": rf"(?:{word('ttft')}\s?(?:of|de|:|=|<|{word('under')})?\s?{_N}\s?(?P<unit>ms|s|sec\w*)|{_N.replace('<n>', '<n2>')}\s?(?P<unit2>ms|s|sec\w*)\s{word('ttft')})",
-        "latency_ms": rf"(?:{word('under')}|{word('latency')}|@)?\s?(?:de\s)?{_N}\s?(?P<unit>ms|milisegundos|milliseconds)",
-        "latency_s": rf"(?:{word('under')})\s?{_N}\s?(?P<unit>s|secs?|seconds?|segundos?)(?!\s?/)",
+        "ttft_ms": rf"(?:{word('ttft')}\s?(?:of|de|:|=|<|{under})?\s?{_N}\s?(?P<unit>ms|s|sec\w*)"
+        rf"|(?P<n2>{numbers.NUMBER})\s?(?P<unit2>ms|s|sec\w*)\s{word('ttft')})",
+        "latency_ms": rf"(?:{under}|{word('latency')}|@)?\s?(?:de\s)?{_N}\s?(?P<unit>ms|milisegundos|milliseconds)",
+        "latency_s": rf"(?:{under})\s?{_N}\s?(?P<unit>s|secs?|seconds?|segundos?)(?!\s?/)",
         "hours_per_week": rf"{_N}\s?{word('hour')}{per}{word('week')}",
         "hours_per_day": rf"{_N}\s?{word('hour')}(?:{per}|\s){word('day')}",
-        "months": rf"(?P<c>{numbers.count_source()})\s?(?P<unit>{word('month')}|{word('year')})",
-        "duration": rf"(?P<c>{numbers.count_source()})\s?(?P<unit>{word('hour')}|{word('days')}|{word('week')}|{word('minute')})",
+        "months": rf"{count}\s?(?P<unit>{word('month')}|{word('year')})",
+        "duration": rf"{count}\s?(?P<unit>{word('hour')}|{word('days')}|{word('week')}|{word('minute')})",
         "registered": rf"{_N}{mag}\s?{word('registered')}",
-        "people": rf"(?P<c>{numbers.count_source()})(?P<mag>k|\smil)?\s?(?:[a-z]{{3,12}}\s)?(?P<who>{word('people')})(?P<live>\s?{word('concurrent')})?",
-        "concurrent": rf"(?P<c>{numbers.count_source()})(?P<mag>k|\smil)?\s?(?:[a-z]{{3,16}}\s)?(?:{word('concurrent')})(?:\s(?:{word('people')}|{word('streams')}))?",
-        "streams": rf"(?P<c>{numbers.count_source()})(?P<mag>k|\smil)?\s?(?:live\s)?(?:{word('streams')})(?:\s(?:{word('concurrent')}))?",
-        "concurrency_is": r"(?:concurrency|concurrencia|max[\s_\-]num[\s_\-]seqs)\s?(?:of|de|=|:)?\s?(?P<c>\d{1,5})(?P<mag>k)?",
+        "people": rf"{many}(?:[a-z]{{3,12}}\s)?(?P<who>{word('people')})(?P<live>\s?{live})?",
+        "concurrent": rf"{many}(?:[a-z]{{3,16}}\s)?(?:{live})(?:\s(?:{word('people')}|{word('streams')}))?",
+        "streams": rf"{many}(?:live\s)?(?:{word('streams')})(?:\s(?:{live}))?",
+        "concurrency_is": rf"(?:{_CONCURRENCY})\s?(?:of|de|=|:)?\s?(?P<c>\d{{1,5}})(?P<mag>k)?",
     }
     return {key: re.compile(rf"{EDGE_BEFORE}(?<!\d[.,]){text}{EDGE_AFTER}") for key, text in sources.items()}
 
@@ -48,6 +53,8 @@ def read_traffic(reader: Reader) -> None:
     for field in ("tokens_per_day", "requests_per_s"):
         for m in list(reader.matches(p[field])):
             reader.give(field, _value(reader, m), m)
+    for m in list(reader.matches(p["requests_per_minute"])):
+        reader.give("requests_per_s", numbers.tidy(_value(reader, m) / 60), m)
     for m in list(reader.matches(p["requests_per_day"])):
         reader.give_extra("requests_per_day", _value(reader, m), m)
     for m in list(reader.matches(p["tok_s"])):
