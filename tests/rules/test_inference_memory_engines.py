@@ -58,7 +58,7 @@ def test_layers_over_several_devices_keep_copies_of_the_inputs(gpus: int) -> Non
 
 
 def test_a_quantised_cache_is_unpacked_a_layer_at_a_time() -> None:
-    """Doubling the context of a q4_0 cache costs more on a CUDA card than the cache alone, by mask and unpacked layer."""
+    """Twice the context of a q4_0 cache costs a CUDA card the cache, the mask and one layer unpacked."""
     common = {"weights_format": "gguf:Q4_K_M", "kv_dtype": "q4_0", "flash_attention": True}
     half = _run("llama.cpp", "Qwen/Qwen3.8-27B", "RTX 5090", context=131072, **common)
     whole = _run("llama.cpp", "Qwen/Qwen3.8-27B", "RTX 5090", context=262144, **common)
@@ -123,7 +123,7 @@ def test_eager_mode_has_no_graphs() -> None:
     ],
 )
 def test_transformers_peaks_follow_its_version(version: str, prompt: int, gib: float) -> None:
-    """Old versions keep the logits of the whole prompt; newer ones peak in one layer's MLP (Qwen 7B, 2048 new tokens)."""
+    """Old versions keep the logits of the whole prompt; newer ones peak in one layer's MLP (Qwen 7B)."""
     found = _run(
         "transformers", "Qwen/Qwen2.5-7B-Instruct", "A100 80GB", engine_version=version, weights_format="bf16",
         context=prompt + 2048, input_len=prompt, output_len=2048, flash_attention=True,
