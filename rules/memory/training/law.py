@@ -51,7 +51,7 @@ def _footprint(s: Setup, workload: TrainingWorkload, model: ModelSpec, device: A
     for peak in peaks:
         phases[peak.phase] = max(phases.get(peak.phase, 0.0), peak.total)
     allocated = top.total
-    reserved = reserved_bytes(s, top, allocated)
+    reserved = reserved_bytes(s, top)
     whole = device_bytes(s, device, reserved)
     below, above = ranges(s)
     notes = [*s.assumed, *plan_problems(s.plan, model)]
