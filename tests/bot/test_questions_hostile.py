@@ -1,0 +1,131 @@
+"""Questions that are garbage, attacks or absurd: always an answer with a problem, never an exception, never slow."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from hypothesis import given, seed, settings
+from hypothesis import strategies as st
+
+from bot.questions.followup import merge
+from bot.questions.parse import parse
+from bot.questions.text import MAX_CHARS
+from bot.questions.workload import to_workload
+from rules.catalog.catalogue import Catalogue
+
+CATALOGUE = Catalogue.load()
+
+WORDS = (
+    "llama 3 70b|8x7b|30b-a3b|0B|1e30B|-7b|q4_k_m|int4|fp8|2x4090|0x A100|99999999 H100|24gb card|"
+    "A100 80|¿cabe|qlora|full ft|8k ctx|0 ctx|bs 0|r=64|20 users|5 rps|$-5/month|3.000 €|24/7|on cpu|"
+    "no gpu|mac studio|m2 ultra 192|xeon 6138|p4d|<!channel>|<@U1|x>|'; DROP TABLE models; --|"
+    "{{7*7}}|${HOME}|`id`|\u202e|\u200b|🚀|千|<script>|%s%n|\\x00|../../etc|benchmark on lab-01|vs|or|"
+    "why|sdxl|1024px|whisper large|9999999999999k|1.2.3,4|50 mil millones de tokens|kv cache fp8"
+).split("|")
+
+MESSAGES = st.one_of(
+    st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join),
+    st.text(max_size=80),
+    st.lists(st.one_of(st.sampled_from(WORDS), st.text(max_size=6)), max_size=9).map("".join),
+)
+
+
+@seed(20261130)
+@settings(max_examples=2000, deadline=None, database=None)
+@given(MESSAGES)
+def test_any_text_is_parsed(text: str) -> None:
+    """Whatever is typed, parsing and making a workload return, and the result is plain JSON."""
+    parsed = parse(text, CATALOGUE)
+    to_workload(parsed, CATALOGUE)
+    json.dumps(parsed.to_json())
+    assert all(0 <= s.start <= s.end <= len(parsed.text) for s in parsed.spans)
+
+
+@seed(20261130)
+@settings(max_examples=200, deadline=None, database=None)
+@given(MESSAGES, MESSAGES)
+def test_any_followup_is_merged(first: str, second: str) -> None:
+    """Whatever follows whatever, merging returns a question that makes a workload or none."""
+    merged = merge(parse(first, CATALOGUE), second, CATALOGUE)
+    to_workload(merged, CATALOGUE)
+    json.dumps(merged.to_json())
+
+
+@pytest.mark.parametrize(
+    ("text", "problem", "field"),
+    [
+        ("a model of 0B on a 3090", "model_size_impossible", "params_b"),
+        ("run a 1e30B model", "model_size_impossible", "params_b"),
+        ("serve llama 70b, budget -$50/month", "budget_not_positive", "budget"),
+        ("presupuesto -500€, quiero un 70b", "budget_not_positive", "budget"),
+        ("llama-13b on 0x A100", "device_count_impossible", "hardware"),
+        ("llama 3 8b with 999999999999k context", "context_impossible", "context"),
+        ("lora on 7b with batch size 0", "batch_not_positive", "batch"),
+    ],
+)
+def test_impossible_values_are_problems(text: str, problem: str, field: str) -> None:
+    """A value that cannot be is named, asked again first, and makes the question unclear."""
+    parsed = parse(text, CATALOGUE)
+    assert [(p.id, p.field) for p in parsed.problems] == [(problem, field)]
+    assert parsed.ask[0] == field
+    assert parsed.intent == "unclear"
+
+
+def test_impossible_values_do_not_reach_the_workload() -> None:
+    """The workload leaves out what the parser called impossible."""
+    workload = to_workload(parse("llama-13b on 0x A100", CATALOGUE), CATALOGUE)
+    assert workload is not None
+    assert workload.hardware == ()
+
+
+def test_long_messages_are_cut_and_said_to_be() -> None:
+    """Only the first part of a very long message is read, and the problem says so."""
+    parsed = parse("llama 3 8b on a T4 " + "blah " * 20_000, CATALOGUE)
+    assert parsed.fields["model"] == "Llama-3-8B"
+    assert len(parsed.text) <= MAX_CHARS
+    assert [p.id for p in parsed.problems] == ["text_truncated"]
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "<!channel> <@U0TEAM> <https://example.com|click>",
+        "'; DROP TABLE models; --",
+        "{{7*7}}",
+        "\u202e\u200b",
+        "$(reboot) &&",
+    ],
+)
+def test_attacks_around_a_question_change_nothing(attack: str) -> None:
+    """Markup, templates, SQL and shell text are only text: the question beside them is read as without them."""
+    asked = "qlora 7b on 3060 12g"
+    assert dict(parse(f"{attack} {asked}", CATALOGUE).fields) == dict(parse(asked, CATALOGUE).fields)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "4090 ",
+        "llama 3 ",
+        "1",
+        "a-",
+        "1,",
+        "8 users ",
+        "q4_",
+        "2 gpus of ",
+        "<@U",
+        "foo-13b ",
+        "24gb ",
+        "$1",
+        "x8 ",
+        "千1",
+    ],
+)
+def test_time_is_bounded(piece: str) -> None:
+    """The worst repetitive text of full length takes well under a second."""
+    text = (piece * MAX_CHARS)[:MAX_CHARS]
+    started = time.perf_counter()
+    parse(text, CATALOGUE)
+    assert time.perf_counter() - started < 1.0
