@@ -1,8 +1,8 @@
 """What a device can do for a workload's number formats and kernels, and what an office allows.
 
 `assess` is pure and cheap: it looks the architecture up in `data/capabilities.toml` and returns findings. "exclude"
-means that the option cannot run or cannot stand there, "rewrite" that it runs in another way than asked (and the finding
-says how), "warn" that it runs with something to know.
+means that the option cannot run or cannot stand there, "rewrite" that it runs in another way than asked (and the
+finding says how), "warn" that it runs with something to know.
 """
 
 from __future__ import annotations

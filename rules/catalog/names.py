@@ -69,7 +69,7 @@ def vocabulary() -> Vocabulary:
 
 def tokens(text: str) -> list[str]:
     """Lower-case tokens of a name; cut the publisher first (`split_publisher`)."""
-    return _TOKEN.findall(_DECIMAL_UNDERSCORE.sub(".", text.lower()))
+    return _TOKEN.findall(_DECIMAL_UNDERSCORE.sub(".", text.lower()).replace("+", " plus "))
 
 
 def key(text: str) -> str:
