@@ -36,6 +36,8 @@ TARGET = ROOT / "rules" / "memory" / "data" / "training_fit.json"
 GRID = tuple(step / 100 for step in range(0, 61, 2))
 KINDS = ("fixed", "varied", "sharded")
 WEIGHT = {"high": 1.0, "medium": 0.7, "low": 0.2}
+GUESS = {"fixed": 0.08, "varied": 0.12, "sharded": 0.15, "load": 0.05}  # physical guesses, held by a weak prior
+PRIOR_WEIGHT = 4.0
 TAIL = 0.1  # share of residuals left outside a range on each side
 
 
@@ -107,12 +109,13 @@ def error(run: Run, shares: Mapping[str, float]) -> float:
 
 
 def fit(rows: Iterable[Run], start: Mapping[str, float]) -> dict[str, float]:
-    """The shares with the least weighted absolute error on runs that report reserved or more, one at a time."""
+    """The shares with the least weighted absolute error on runs that report reserved or more, near their guesses."""
     rows = [row for row in rows if row.statistic != "allocated"]
     shares = dict(start)
 
     def cost() -> float:
-        return sum(WEIGHT[row.confidence] * min(0.5, abs(error(row, shares))) for row in rows)
+        prior = sum(abs(shares[name] - GUESS[name]) for name in GUESS)
+        return PRIOR_WEIGHT * prior + sum(WEIGHT[row.confidence] * min(0.5, abs(error(row, shares))) for row in rows)
 
     for _ in range(4):
         for name in (*KINDS, "load"):

@@ -119,7 +119,7 @@ def mlp_saved(s: Setup, width: int, gated: bool, adapted_down: bool) -> tuple[fl
         return 2 * b * width + product, 3 * b * width - product
     if s.compiled or s.recipe.family == "megatron":
         inner = (2 if gated else 1) * b * width
-        product = b * width if s.trained and s.recipe.family == "megatron" and not s.compiled else 0.0
+        product = _reader_bytes(s, 1, int(adapted_down), width, b)
         return inner + product, 2 * b * width
     composed = s.shape.composed_gelu and s.recipe.family == "hf" and not gated
     power = 4.0 if s.autocast_weights else b  # powers run in fp32 under autocast
