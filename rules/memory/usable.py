@@ -58,11 +58,10 @@ def usable_bytes(
 
 def context_bytes(device: Accelerator | None, *, torch: bool, devices: int = 1) -> float:
     """Bytes a process holds on each device beside its buffers: context, kernels and communicators."""
-    table = _data()["context_gib"]
-    if device is not None and device.vendor in table:
-        return float(table[device.vendor]) * GIB
-    own = table["torch"] if torch else table["native"]
-    return (float(own) + (float(table["communicator"]) if torch and devices > 1 else 0.0)) * GIB
+    data = _data()["context_gib"]
+    table = data["torch" if torch else "native"]
+    own = table.get(device.vendor if device is not None else "other", table["other"])
+    return (float(own) + (float(data["communicator"]) if torch and devices > 1 and own else 0.0)) * GIB
 
 
 def _is_total(device: Accelerator | None, memory_gib: float) -> bool:
