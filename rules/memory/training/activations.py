@@ -123,10 +123,8 @@ def mlp_saved(s: Setup, width: int, gated: bool, adapted_down: bool) -> tuple[fl
         return inner + product, 2 * b * width
     composed = s.shape.composed_gelu and s.recipe.family == "hf" and not gated
     power = 4.0 if s.autocast_weights else b  # powers run in fp32 under autocast
-    if composed:  # x, x^3 + x, tanh and half of x
-        inner = (3 * power + b) * width
-    else:
-        inner = (3 if gated else 1) * b * width
+    # Composed in torch operations, GELU keeps x, x^3 + x, tanh and half of x.
+    inner = (3 * power + b if composed else (3 if gated else 1) * b) * width
     product = _reader_bytes(s, 1, int(adapted_down), width, b)
     in_flight = (3 * b if gated else 3 * power if composed else 2 * b) * width
     return inner + product, in_flight - (product if s.trained else 0.0)

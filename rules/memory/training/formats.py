@@ -16,7 +16,7 @@ class WeightFormat:
 
     @property
     def prepared_fp32(self) -> bool:
-        """Whether PEFT's k-bit preparation casts the rest of the model to fp32: bitsandbytes formats, not GPTQ or AWQ."""
+        """Whether PEFT's k-bit preparation casts the rest of the model to fp32: bitsandbytes, not GPTQ or AWQ."""
         return self.name in _BITSANDBYTES
 
 

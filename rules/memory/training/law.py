@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from rules.catalog.accelerators import Accelerator
 from rules.catalog.models import ModelSpec
-from rules.memory.footprint import Footprint, Note, Part, Range
+from rules.memory.footprint import Footprint, Note, Param, Part, Range
 from rules.memory.parallel import plan_problems
 from rules.memory.training.overheads import device_bytes, ranges, reserved_bytes
 from rules.memory.training.phases import Peak, stage_peaks
@@ -69,7 +69,7 @@ def _footprint(s: Setup, workload: TrainingWorkload, model: ModelSpec, device: A
 
 
 def _parts(peak: Peak, s: Setup) -> tuple[Part, ...]:
-    params = {
+    params: dict[str, Param] = {
         "tokens": s.tokens,
         "layers": s.shape.layers,
         "vocab": s.shape.vocab,

@@ -130,7 +130,7 @@ def _shape(model: ModelSpec, layers: int | None, dense_layers: int | None, untie
         shared_width = moe.shared_intermediate
     inner = 0
     if model.ssm:
-        inner = model.ssm.heads * model.ssm.head_dim
+        inner = (model.ssm.heads or 0) * (model.ssm.head_dim or 0) or 2 * hidden  # Mamba 1 has no heads: expansion 2
     elif model.linear_attn:
         inner = model.linear_attn.value_heads * model.linear_attn.value_dim
     kind = model.hf_model_type or ""
