@@ -8,7 +8,7 @@ CUDA tensors are no choice, since their backward aborts a process whose torch ha
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -32,7 +32,7 @@ def traced(request: TraceRequest) -> dict[str, Any]:
             _materialise(built.model, DTYPES[request.loaded_dtype])
             batch = _materialised_batch(built)
         static_bytes = counter.live_bytes
-        with CudaBehaviour():
+        with CudaBehaviour(), _unpacked():
             _steps(built.model, batch, request, counter)
     trainable = sum(p.numel() for p in built.model.parameters() if p.requires_grad)
     return {
@@ -65,6 +65,29 @@ def _forward_and_backward(model: nn.Module, batch: Any, request: TraceRequest, c
     del held
 
 
+@contextlib.contextmanager
+def _unpacked() -> Iterator[None]:
+    """Tells transformers that the batch is not packed, which it reads off the positions' values where there are any.
+
+    Without values it makes a mask to be safe, and with it copies of keys and values for every query head: a figure
+    that no run on a GPU shows.
+    """
+    try:
+        from transformers import masking_utils
+    except ImportError:  # an own module without transformers, or a version whose models make no such mask
+        yield
+        return
+    original = getattr(masking_utils, "find_packed_sequence_indices", None)
+    if original is None:
+        yield
+        return
+    masking_utils.find_packed_sequence_indices = lambda position_ids: None
+    try:
+        yield
+    finally:
+        masking_utils.find_packed_sequence_indices = original
+
+
 def _autocast(request: TraceRequest) -> contextlib.AbstractContextManager[Any]:
     if not request.mixed_precision:
         return contextlib.nullcontext()
@@ -72,7 +95,7 @@ def _autocast(request: TraceRequest) -> contextlib.AbstractContextManager[Any]:
 
 
 @contextlib.contextmanager
-def _scalars_on_the_host(counter: StorageCounter) -> Any:
+def _scalars_on_the_host(counter: StorageCounter) -> Iterator[None]:
     """Torch keeps step counts and scalars of a non-capturable optimizer in host memory."""
     counter.ignore_scalars = True
     try:
