@@ -255,3 +255,18 @@ def test_an_unknown_format_is_refused_by_name() -> None:
     with pytest.raises(UnsupportedWorkload) as caught:
         run("BAAI/bge-base-en-v1.5", weights_format="sixbit")
     assert caught.value.params["format"] == "sixbit"
+
+
+def test_offload_moves_text_encoders_one_at_a_time() -> None:
+    """With model offload the prompt phase holds the largest encoder (T5, 9.52 GB), not all three."""
+    found = run("stabilityai/stable-diffusion-3-medium-diffusers", weights_format="fp16", offload="model_cpu")
+    assert found.phases["text_encode"] == pytest.approx(4_762_310_656 * 2, rel=0.01)
+
+
+def test_the_fp32_workspace_gives_way_on_a_small_card() -> None:
+    """SDXL takes GiBs of scratch memory where they are free; the low end is a run that does without them."""
+    found = run(SDXL, weights_format="fp16", batch=1, image_size=1024)
+    assert "media_workspace_gives_way" in [note.message for note in found.notes]
+    # 6.46 GiB of weights, the decoder raised to fp32, 3 GiB of activations and one copy of a tensor: 10.6 GiB.
+    assert found.allocated.expected - found.components["gives_way"] == pytest.approx(10.6 * GIB, rel=0.02)
+    assert found.allocated.low <= 10.7 * GIB

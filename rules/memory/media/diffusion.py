@@ -7,19 +7,17 @@ copy is still there. Offload keeps the part at work on the device and the rest i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from rules.catalog.models import ModelSpec
 from rules.memory.footprint import Footprint, Note, Part
-from rules.memory.media.asked import Asked, read_format, stated, words
-from rules.memory.media.facts import fitted, matching
+from rules.memory.media.asked import Asked, stated, words
+from rules.memory.media.components import ComponentBytes, component_bytes, component_part
+from rules.memory.media.facts import fitted, tables
 from rules.memory.media.phases import Holder, Phase, Spread, assemble, kept
 from rules.memory.media.pipeline import Canvas, Pipeline, canvas, denoiser_bytes, pipeline_of
+from rules.units import to_gib
 from rules.workload import InferenceWorkload
 
 _SPREAD = Spread(0.25, 0.35)
-_HELD_BACK = ("quantised", "quantized", "same")
 
 
 def diffusion_footprint(asked: Asked, workload: InferenceWorkload, model: ModelSpec) -> Footprint:
@@ -36,15 +34,14 @@ def diffusion_footprint(asked: Asked, workload: InferenceWorkload, model: ModelS
     phases = _phases(pipeline, view, asked, sizes, offload, bool(stated(workload.vae_slicing)))
     resident: list[Part] = []
     host = 0.0
-    total = sum(sizes.values())
     if asked.cpu or offload == "none":
-        resident = _weight_parts(sizes)
+        resident = sizes.parts()
     else:
-        host = total
-        asked.notes.append(Note("media_offload_host", {"gib_in_host": round(total / 2**30, 1)}))
+        host = sizes.total
+        asked.notes.append(Note("media_offload_host", {"gib_in_host": round(to_gib(sizes.total), 1)}))
     gives_way = _spare_workspace(pipeline, view, asked, phases)
     if gives_way:
-        asked.notes.append(Note("media_workspace_gives_way", {"gib": round(gives_way / 2**30, 1)}))
+        asked.notes.append(Note("media_workspace_gives_way", {"gib": round(to_gib(gives_way), 1)}))
     holder = Holder(
         cpu=asked.cpu,
         runtime_bytes=asked.engine.runtime_bytes(asked.cpu),
@@ -54,108 +51,54 @@ def diffusion_footprint(asked: Asked, workload: InferenceWorkload, model: ModelS
         gives_way=gives_way,
         notes=asked.notes,
     )
-    return assemble(resident, phases, holder, {"weights": total})
-
-
-def _weight_parts(sizes: Mapping[str, float]) -> list[Part]:
-    return kept([Part(f"weights_{name}", size, "media_weights_component") for name, size in sizes.items()])
-
-
-def quantiser(name: str) -> Mapping[str, Any] | None:
-    """Facts of the quantiser that a format's name belongs to, None for plain formats."""
-    if read_format(name).linear_bits >= 16:
-        return None
-    facts = matching("quantiser", name)[1]
-    return facts or None
-
-
-def _bits(name: str) -> float:
-    facts = quantiser(name)
-    if facts:
-        for word, bits in facts["bits"].items():
-            if word in name:
-                return float(bits)
-    return read_format(name).linear_bits
-
-
-def component_bytes(pipeline: Pipeline, weights: str | None, text_format: str | None, asked: Asked) -> dict[str, float]:
-    """Bytes of denoiser, text encoders and VAE. Text encoders stay in 16 bits unless somebody says otherwise."""
-    weights = weights or ("fp32" if asked.cpu else "bf16")
-    bits = _bits(weights)
-    rest_bits = max(16.0, bits)
-    if text_format is None:
-        everything = asked.engine.quantises_after_loading and bool(pipeline.facts.get("torchao_quantises_text"))
-        text_format = weights if everything or bits >= 16 else "bf16"
-    elif text_format in _HELD_BACK:
-        text_format = weights
-    texts = 0.0
-    if text_format not in ("none", "precomputed", "cached", "dropped"):
-        texts = sum(
-            _text_encoder_bytes(name, params, text_format, rest_bits, asked.engine.quantises_after_loading)
-            for name, params in pipeline.text_encoders.items()
-        )
-    return {
-        "denoiser": pipeline.denoiser * bits / 8,
-        "text_encoders": texts,
-        "vae": pipeline.vae_params * rest_bits / 8,
-    }
-
-
-def _text_encoder_bytes(name: str, params: int, text_format: str, rest_bits: float, everything: bool) -> float:
-    """Small encoders (below a billion) are left in 16 bits; T5's output projections are, by some quantisers."""
-    bits = _bits(text_format)
-    if bits >= 16 or params < 10**9:
-        return params * max(16.0, bits if bits >= 16 else rest_bits) / 8
-    row = matching("text_encoder", name)[1]
-    tables_params = min(params, int(row["tables"]))
-    spared = 0 if everything else min(params - tables_params, int(row["kept"]))
-    facts = quantiser(text_format) or {"kept_bytes": 2}
-    return (params - tables_params - spared) * bits / 8 + tables_params * 2.0 + spared * float(facts["kept_bytes"])
+    return assemble(resident, phases, holder, {"weights": sizes.total})
 
 
 def _phases(
-    pipeline: Pipeline, view: Canvas, asked: Asked, sizes: Mapping[str, float], offload: str, slicing: bool
+    pipeline: Pipeline, view: Canvas, asked: Asked, sizes: ComponentBytes, offload: str, slicing: bool
 ) -> list[Phase]:
-    fit = fitted()
+    denoiser_share = float(pipeline.facts.get("reserved_share", tables()["denoiser"]["reserved_share"]))
+    vae_share = float(pipeline.vae.get("reserved_share", fitted()["reserved_share_vae"]))
     staged = not asked.cpu and offload != "none"
 
-    def weights_of(name: str) -> list[Part]:
-        if not staged:
-            return []
-        size = sizes[name] if "sequential" not in offload and "group" not in offload else 0.0
-        return _weight_parts({name: size})
+    def at_work(name: str, size: float) -> list[Part]:
+        streamed = "sequential" in offload or "group" in offload
+        return kept([component_part(name, 0.0 if streamed else size)]) if staged else []
 
     value = asked.value_bytes
     positions = asked.batch * max(77, int(pipeline.facts.get("text_tokens", 0))) * pipeline.guidance_batch
-    text = positions * 12 * 4096 * value if sizes["text_encoders"] else 0.0
+    text = positions * 12 * 4096 * value if sizes.text_encoders else 0.0
     samples = asked.batch * pipeline.guidance_batch
     denoise = denoiser_bytes(pipeline, view, samples, value, asked.eager)
     latents = asked.batch * view.latents * 16 * 4.0
     decoded = asked.batch * view.pixels * view.frames * 3 * 4.0
-    freed = sum(sizes.values()) - sizes["vae"] if staged else 0.0
+    freed = sizes.total - sizes.vae if staged else 0.0
     vae_parts = _vae_parts(pipeline, view, asked, freed, slicing)
     vae = sum(part.bytes for part in vae_parts if part.name == "activations")
     params = {"batch": asked.batch, "pixels": int(view.pixels), "frames": view.frames}
     phases = [
-        Phase("text_encode", (*weights_of("text_encoders"), Part("activations", text, "media_text_encode"))),
+        Phase(
+            "text_encode",
+            (*at_work("text_encoders", sizes.largest_text), Part("activations", text, "media_text_encode")),
+        ),
         Phase(
             "denoise",
             (
-                *weights_of("denoiser"),
+                *at_work("denoiser", sizes.denoiser),
                 Part("activations", denoise, "media_denoise", {"samples": samples, "tokens": int(view.tokens)}),
                 Part("latents", latents, "media_latents"),
             ),
-            float(fit["reserved_share_denoiser"]) * denoise,
+            denoiser_share * denoise,
         ),
         Phase(
             "vae_decode",
-            (*weights_of("vae"), *vae_parts, Part("pictures", decoded, "media_pictures", params)),
-            float(fit["reserved_share_vae"]) * vae,
+            (*at_work("vae", sizes.vae), *vae_parts, Part("pictures", decoded, "media_pictures", params)),
+            vae_share * vae,
         ),
     ]
-    if asked.engine.quantises_after_loading and sizes["denoiser"] < 2 * pipeline.denoiser:
+    if asked.engine.quantises_after_loading and sizes.denoiser < 2 * pipeline.denoiser:
         # The 16-bit weights are still there, and the layer at hand in fp32.
-        both = 2.0 * pipeline.denoiser - sizes["denoiser"] + 4.0 * 5 * pipeline.hidden**2
+        both = 2.0 * pipeline.denoiser - sizes.denoiser + 4.0 * 5 * pipeline.hidden**2
         phases.append(Phase("quantise", (Part("weights_before_quantising", both, "media_quantising_copies"),)))
     return phases
 
