@@ -35,9 +35,7 @@ class Fit:
     reasons: tuple[str, ...]
 
 
-def verdict(
-    workload: Workload, footprint: Footprint, device: Accelerator, n_devices: int, policy: Policy
-) -> Fit:
+def verdict(workload: Workload, footprint: Footprint, device: Accelerator, n_devices: int, policy: Policy) -> Fit:
     """Judges `footprint` on `n_devices` of `device`; the memory that the workload states for its hardware wins.
 
     fits: the expected need is below `tight_above_share` of usable memory. oom: it is above `fails_above_share`.
@@ -75,9 +73,11 @@ def usable_for(workload: Workload, device: Accelerator, n_devices: int, policy: 
 def _need(footprint: Footprint, fragments: float) -> Range:
     outside = max(0.0, footprint.device.expected - footprint.reserved.expected)
     live, cached = footprint.allocated, footprint.reserved
+    # Scratch memory that a run takes where it is free and does without where it is not.
+    needed = live.expected - footprint.components.get("gives_way", 0.0)
     return Range(
         live.low + outside,
-        live.expected + fragments * max(0.0, cached.expected - live.expected) + outside,
+        needed + fragments * max(0.0, cached.expected - live.expected) + outside,
         max(live.high, cached.high) + outside,
     )
 
