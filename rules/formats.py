@@ -124,6 +124,16 @@ def published_format(text: str, model_type: str | None, layers: int | None) -> s
     return text
 
 
+def gguf_for(fmt: WeightFormat) -> WeightFormat:
+    """The GGUF mix that stands for a checkpoint format under llama.cpp; a format without one stays itself."""
+    if fmt.kind == "gguf":
+        return fmt
+    data = _data()
+    key = data["same_as"].get(fmt.name, fmt.name)
+    mix = data["gguf_for"].get(key)
+    return weight_format(f"gguf:{mix}") if mix else fmt
+
+
 def _is_gguf(text: str) -> bool:
     if re.match(r"q\df(16|32)", text):  # MLC's names
         return False

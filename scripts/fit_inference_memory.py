@@ -153,6 +153,14 @@ TARGETS = (
 )
 
 
+def _moves(row: Row, target: Target, constants: Mapping[str, float], found: float) -> bool:
+    """True where the constant, and not another term, sets this row's figure."""
+    use({**constants, target.name: constants[target.name] * 1.01}, {"default": [0.1, 0.1]})
+    moved = predict(row)[target.key]
+    use(constants, {"default": [0.1, 0.1]})
+    return moved > found
+
+
 def fit(rows: Iterable[Row], start: Mapping[str, float]) -> dict[str, float]:
     """The constants that the rows imply; one that no row shows keeps its start value."""
     constants = dict(start)
@@ -166,7 +174,8 @@ def fit(rows: Iterable[Row], start: Mapping[str, float]) -> dict[str, float]:
                 continue
             found = predict(row)[target.key]
             if target.scale == "ratio":
-                implied.append(constants[target.name] * measured / found)
+                if _moves(row, target, constants, found):
+                    implied.append(constants[target.name] * measured / found)
             elif target.scale == "share":
                 live = inference_footprint(row.workload, row.model, row.device).components["allocated"] / GIB
                 implied.append(max(0.0, constants[target.name] + (measured - found) / live))

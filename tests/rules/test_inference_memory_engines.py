@@ -178,7 +178,25 @@ def test_an_engine_has_the_defaults_of_its_version() -> None:
     assert not engine("transformers", None).all_logits
 
 
-def test_an_unknown_engine_is_unsupported() -> None:
-    """A name that is no engine is refused by name."""
+def test_an_unknown_engine_is_taken_as_a_plain_runtime_and_said_so() -> None:
+    """A name that is no engine has no recipe; the footprint falls back and notes it."""
     with pytest.raises(UnsupportedWorkload, match="unknown_engine"):
         engine("abacus")
+    found = _run("abacus", "Qwen/Qwen3-8B", context=2048)
+    assert found.allocated.expected == _run("transformers", "Qwen/Qwen3-8B", context=2048).allocated.expected
+    assert "engine_unknown" in {note.message for note in found.notes}
+
+
+@pytest.mark.parametrize(
+    ("name", "law"),
+    [
+        ("lmdeploy-turbomind", "lmdeploy"),
+        ("vllm-cpu", "vllm"),
+        ("Ollama 0.5", "ollama"),
+        ("TGI", "tgi"),
+        ("HF", "transformers"),
+    ],
+)
+def test_engines_are_known_by_their_other_names(name: str, law: str) -> None:
+    """Spellings, back ends and versions in the name lead to the engine."""
+    assert engine(name).name == law

@@ -141,3 +141,19 @@ def test_shards_of_paged_engines_have_the_size_in_their_logs(
     """Weights of one rank are within 3 % of what the engine prints after loading."""
     found = _footprint(engine, fmt, model, params_b, tp=tp, hardware=(Hardware(name="H100", count=tp),))
     assert found.components["weights"] / GIB == pytest.approx(gib, rel=0.03)
+
+
+@pytest.mark.parametrize(("stated", "meant"), [("int4", "gguf:Q4_K_M"), ("fp16", "gguf:F16"), ("8bit", "gguf:Q8_0")])
+def test_llama_cpp_runs_files_of_its_own_whatever_the_format_is_called(stated: str, meant: str) -> None:
+    """A bit width stated for llama.cpp means the usual GGUF mix of that width."""
+    found, same = (_footprint("llama.cpp", name, context=512) for name in (stated, meant))
+    assert found.components["weights"] == same.components["weights"]
+
+
+def test_a_model_keeps_the_format_it_is_published_in() -> None:
+    """With no format stated DeepSeek-V3 is FP8 and gpt-oss has 4.25-bit experts, and the answer says so."""
+    for model, params_b, largest_gib in (("deepseek-ai/DeepSeek-V3", 671.0, 630), ("openai/gpt-oss-120b", 116.8, 66)):
+        workload = InferenceWorkload(model=ModelRef(name=model), engine=Given("vllm"), tp=Given(1))
+        found = inference_footprint(workload, CATALOGUE.find_model(model, params_b).spec)
+        assert 0.9 * largest_gib < found.components["weights"] / GIB < largest_gib
+        assert "weights_format_assumed" in {note.message for note in found.notes}

@@ -13,6 +13,7 @@ from rules.memory.inference.fitted import constant_bytes
 from rules.memory.inference.kv import cache_shape
 from rules.memory.inference.placement import Placement, split_by_module
 from rules.memory.inference.request import Request
+from rules.memory.inference.tensors import largest_matrix_params
 from rules.memory.usable import context_bytes
 
 _ROTARY_LONGEST = 32768  # tables are made for the configured length; longer ones came with later versions
@@ -62,6 +63,8 @@ def _moments(request: Request, tokens: int, length: int) -> dict[str, float]:
     if model.moe and model.moe.moe_layers >= (model.layers or 0):
         width = 3 * max(model.moe.expert_intermediate, model.moe.shared_intermediate)
     mlp = tokens * value * (width / request.tp + 4 * hidden)
+    if any(name in request.weights.name for name in engine.unpacks):
+        mlp += largest_matrix_params(model) * 2.0
     all_logits = request.stated("full_logits") or (engine.all_logits and request.stated("full_logits") is not False)
     full = request.stated("full_logits") and not engine.all_logits
     per_logit = value if full else value + 4

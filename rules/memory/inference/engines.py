@@ -60,6 +60,7 @@ class Engine:
     score_bytes: float = 10.0
     embedding_on_cpu: bool = False
     dequantises: tuple[str, ...] = ()
+    unpacks: tuple[str, ...] = ()
     unties_head: tuple[str, ...] = ()
     quantises_on_device: bool = False
     host_copies: int = 1
@@ -108,7 +109,7 @@ def engine(name: str | None, version: str | None = None) -> Engine:
     since = row.get("latent_since")
     if since and wanted < version_tuple(since):
         fields["latent"] = "expanded"
-    for key in ("dequantises", "unties_head"):
+    for key in ("dequantises", "unpacks", "unties_head"):
         fields[key] = tuple(fields.get(key, ()))
     return Engine(**fields)
 
@@ -122,7 +123,8 @@ def _other_word(row: dict[str, Any], version: str | None, word: str | None) -> b
 def _canonical(name: str) -> str:
     key = name.strip().lower()
     aliases = _data()["aliases"]
-    for form in (key, re.split(r"\s*[+(/,]|\s\d", key)[0].strip(), key.replace(" ", "-"), key.replace("_", "-")):
+    short = re.split(r"\s*[+(/,]|\s\d", key)[0].strip()
+    for form in (key, short, key.replace(" ", "-"), key.replace("_", "-"), *re.split(r"[-_ ]", short)):
         found: str = aliases.get(form, form)
         if found in _rows():
             return found

@@ -12,7 +12,15 @@ from typing import Any
 
 from rules.catalog.accelerators import Accelerator
 from rules.catalog.models import ModelSpec
-from rules.formats import KvFormat, UnknownFormat, WeightFormat, kv_format, published_format, weight_format
+from rules.formats import (
+    KvFormat,
+    UnknownFormat,
+    WeightFormat,
+    gguf_for,
+    kv_format,
+    published_format,
+    weight_format,
+)
 from rules.memory.errors import UnsupportedWorkload
 from rules.memory.footprint import Note
 from rules.memory.inference.engines import Engine, engine
@@ -20,6 +28,7 @@ from rules.memory.usable import visible_bytes
 from rules.workload import InferenceWorkload
 
 _NATIVE_FORMATS = {"fp8": "fp8", "mxfp4": "mxfp4", "int4": "int4-moe", "fp8+fp4": "fp8-fp4"}
+_FALLBACK_ENGINE = "transformers"  # allocates what it needs, as most programs do
 _LARGEST = 1 << 40  # beyond any context or batch; keeps sums of absurd inputs finite
 
 
@@ -59,7 +68,7 @@ def _value(given: Any) -> Any:
 
 
 def resolve(workload: InferenceWorkload, model: ModelSpec, device: Accelerator | None) -> Request:
-    """Fills the defaults in; raises `UnsupportedWorkload` for formats and engines that nobody here knows."""
+    """Fills the defaults in; raises `UnsupportedWorkload` for formats that nobody here knows."""
     if not (model.layers and model.hidden and model.vocab):
         raise UnsupportedWorkload("model_without_architecture", model=model.hf_id)
     notes: list[Note] = []
@@ -70,7 +79,11 @@ def resolve(workload: InferenceWorkload, model: ModelSpec, device: Accelerator |
     if name is None:
         name = "llama.cpp" if fmt.kind == "gguf" or cpu else "vllm"
         notes.append(Note("engine_assumed", {"engine": name}))
-    chosen = engine(str(name), _text(_value(workload.engine_version)))
+    try:
+        chosen = engine(str(name), _text(_value(workload.engine_version)))
+    except UnsupportedWorkload:
+        chosen = engine(_FALLBACK_ENGINE)
+        notes.append(Note("engine_unknown", {"engine": str(name), "taken_as": _FALLBACK_ENGINE}))
     kv = _cache(workload, fmt, notes)
     context, prompt = _lengths(workload, model, chosen, notes)
     sequences = positive_int(_value(workload.batch)) or positive_int(_value(workload.concurrency)) or 1
@@ -96,6 +109,13 @@ def resolve(workload: InferenceWorkload, model: ModelSpec, device: Accelerator |
         summed=devices if summed or (summed is None and chosen.logs_sum) else 1,
         notes=notes,
     )
+
+
+def _family(name: str) -> str | None:
+    try:
+        return engine(name).family
+    except UnsupportedWorkload:
+        return None
 
 
 def _text(value: Any) -> str | None:
@@ -131,10 +151,10 @@ def _weights(workload: InferenceWorkload, model: ModelSpec, name: Any, notes: li
     stated = _value(workload.weights_format)
     if stated is None:
         from_engine = str(name or "").lower()
-        if model.native_quant in _NATIVE_FORMATS:
+        if name is not None and _family(str(name)) == "ggml":
+            chosen = "gguf:MXFP4_MOE" if model.native_quant == "mxfp4" else "gguf:Q4_K_M"
+        elif model.native_quant in _NATIVE_FORMATS:
             chosen = _NATIVE_FORMATS[model.native_quant]
-        elif any(word in from_engine for word in ("llama", "ollama", "kobold", "lm studio")):
-            chosen = "gguf:Q4_K_M"
         elif "exllama" in from_engine:
             chosen = "exl2:4.0"
         elif "awq" in from_engine:
@@ -145,7 +165,8 @@ def _weights(workload: InferenceWorkload, model: ModelSpec, name: Any, notes: li
         return weight_format(chosen)
     text = str(stated).strip().lower()
     try:
-        return weight_format(published_format(text, model.hf_model_type, model.layers))
+        fmt = weight_format(published_format(text, model.hf_model_type, model.layers))
+        return gguf_for(fmt) if name is not None and _family(str(name)) == "ggml" else fmt
     except UnknownFormat as exc:
         raise UnsupportedWorkload("unknown_weights_format", format=str(stated)) from exc
 

@@ -46,9 +46,13 @@ def tensor_groups(model: ModelSpec) -> tuple[TensorGroup, ...]:
         moe = model.moe
         groups += _mlp(model, "experts", parts.experts_routed, moe.expert_intermediate or hidden, moe.moe_layers)
         groups += _mlp(model, "shared", parts.experts_shared, moe.shared_intermediate or hidden, moe.moe_layers)
-    if parts.other:
-        kind: Kind = "mixer" if parts.other > 0 else "small"
-        groups.append(TensorGroup("mixer", kind, parts.other, hidden, parts.layers))
+    if parts.other > 0:
+        fused = min(float(parts.other), _mixer_qkv(model))
+        layers = max(1, model.layer_kinds.get("linear", parts.layers))
+        groups.append(TensorGroup("attn_qkv", "mixer", fused, hidden, layers))
+        groups.append(TensorGroup("mixer", "mixer", parts.other - fused, hidden, layers))
+    elif parts.other:
+        groups.append(TensorGroup("mixer", "small", parts.other, hidden, parts.layers))
     return tuple(g for g in groups if g.params)
 
 
@@ -74,6 +78,15 @@ def _attention(model: ModelSpec, parts: Anatomy) -> list[TensorGroup]:
         TensorGroup("attn_v", "attention", unit * kv, hidden, layers),
         out,
     ]
+
+
+def _mixer_qkv(model: ModelSpec) -> float:
+    """Parameters of the fused query, key and value projection of all linear-attention layers."""
+    a = model.linear_attn
+    if a is None or not (a.key_heads and a.value_heads and a.key_dim and a.value_dim):
+        return 0.0
+    width = 2 * a.key_heads * a.key_dim + a.value_heads * a.value_dim
+    return float(model.layer_kinds.get("linear", 0) * width * (model.hidden or 0))
 
 
 def _mlp(model: ModelSpec, kind: Kind, total: float, width: int, layers: int) -> list[TensorGroup]:
