@@ -270,3 +270,13 @@ def test_the_fp32_workspace_gives_way_on_a_small_card() -> None:
     # 6.46 GiB of weights, the decoder raised to fp32, 3 GiB of activations and one copy of a tensor: 10.6 GiB.
     assert found.allocated.expected - found.components["gives_way"] == pytest.approx(10.6 * GIB, rel=0.02)
     assert found.allocated.low <= 10.7 * GIB
+
+
+@pytest.mark.parametrize(("name", "kept_mib"), [("timm/resnet101", 120.4), ("timm/vgg16", 69.2), ("yolov5m", 601.4)])
+def test_convolutional_networks_keep_what_was_counted(name: str, kept_mib: float) -> None:
+    """In fp32 a network keeps the counted MiB an image (at its native size) for the backward pass."""
+    edge = 640 if "yolo" in name else 224
+    found = train(
+        name, weights_dtype="fp32", mixed_precision=False, compute_dtype="fp32", micro_batch=8, image_size=edge
+    )
+    assert part(found, "activations") / 8 / 2**20 == pytest.approx(kept_mib, rel=0.12)
