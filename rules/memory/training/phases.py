@@ -114,11 +114,10 @@ def _peaks(s: Setup, stage: Stage, st: Static) -> list[Peak]:
             **passing,
         )
     )
-    one = (layer.input * tokens * width if checkpoints else 0.0) + working
     found.append(
         peak(
             "backward",
-            activations=one if stage.in_flight <= 1 else kept * (1 - 1 / max(1.0, stage.layers)) + one,
+            activations=working if stage.in_flight <= 1 else kept * (1 - 1 / max(1.0, stage.layers)) + working,
             block=dequantised,
             logits=held,
             gradients=all_gradients,

@@ -81,7 +81,7 @@ def find_recipe(framework: str | None, version: str | None) -> Recipe:
     name = (framework or "").lower()
     versions = _versions(name, version or "")
     for row in rows:
-        if not all(word in name for word in row["match"]):
+        if not all(word in name for word in row["match"]) or not any(word in name for word in row.get("any", [""])):
             continue
         limits = row.get("before", {})
         if any(versions.get(lib, (1 << 30,)) >= _numbers(limit) for lib, limit in limits.items()):
