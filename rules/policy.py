@@ -46,6 +46,10 @@ class CandidatePolicy:
 
     device_counts: tuple[int, ...]
     oldest_release_year: int
+    vendors: tuple[str, ...]
+    not_sold_alone: tuple[str, ...]
+    not_unasked: tuple[str, ...]
+    reference: str
     options_shown: int
     oversize_ratio: float
 
@@ -58,6 +62,7 @@ class CpuPolicy:
     batch_active_params_b: float
     max_concurrency: int
     usable_host_share: float
+    reference: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +114,9 @@ _SECTIONS: dict[str, type] = {
 }
 
 
+_TEXTS = frozenset(("vendors", "not_sold_alone", "not_unasked", "reference"))
+
+
 @cache
 def default_policy() -> Policy:
     """The policy that ships with the product."""
@@ -152,6 +160,10 @@ def _section(name: str, kind: type, given: Any, inherited: Any) -> Any:
 def _checked(section: str, key: str, value: Any) -> Any:
     if isinstance(value, list):
         return tuple(_checked(section, key, item) for item in value)
+    if key in _TEXTS:
+        if not isinstance(value, str):
+            raise PolicyError(f"[{section}] {key} must be text, not {value!r}")
+        return value
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
         raise PolicyError(f"[{section}] {key} must be a number of at least 0, not {value!r}")
     return value

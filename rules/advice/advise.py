@@ -1,0 +1,209 @@
+"""`advise`: one workload in, one `Advice` out. Pure: the same facts give the same answer.
+
+Order of work: resolve names, fill the silent fields, judge the stated hardware, look for candidates in every tier,
+compute levers, limits and variants, apply the rules, and phrase the verdict as a message id with its figures.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from rules.advice.candidates import option, recommended, reference_needs, wants_of
+from rules.advice.classical import advise_classical
+from rules.advice.cpu_option import cpu_footprint, cpu_option
+from rules.advice.defaults import fill_inference, fill_training
+from rules.advice.judge import Judged, judge
+from rules.advice.levers import levers
+from rules.advice.limits import limits
+from rules.advice.plan_view import cpu_plan, plan_of
+from rules.advice.quick_rule import quick_rule
+from rules.advice.registry import Facts, apply_rules, registered
+from rules.advice.types import Advice, Assumption, Lever, Limits, MemoryPlan, ModelSummary, Option
+from rules.advice.variants import variants
+from rules.advice.verdicts import cpu_verdict, option_verdict, stated_verdict
+from rules.catalog.accelerators import Accelerator
+from rules.catalog.catalogue import Catalogue
+from rules.catalog.cpus import Cpu
+from rules.catalog.errors import UnknownName
+from rules.catalog.model_names import ModelMatch
+from rules.catalog.models import ModelSpec
+from rules.memory.footprint import Footprint, Note
+from rules.policy import Policy
+from rules.workload import Given, InferenceWorkload, TrainingWorkload, Workload
+
+RULES_VERSION = "2026.11"
+_BECAUSE_PARTS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Stated:
+    """The hardware that the question names."""
+
+    device: Accelerator | None = None
+    cpu: Cpu | None = None
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What the answer shows: options, and the placement (and its device) whose plan stands in the breakdown."""
+
+    options: tuple[Option, ...]
+    judged: Judged | None = None
+    device: Accelerator | None = None
+    count: int = 1
+    on_cpu: Footprint | None = None
+
+
+def advise(workload: Workload, catalogue: Catalogue, policy: Policy) -> Advice:
+    """The whole answer for `workload`.
+
+    Raises `UnknownName` for a model or device that nothing resembles and `UnsupportedWorkload` where no law applies;
+    both carry a message id for the reader.
+    """
+    if not workload.model.name and not workload.model.params_b:
+        raise UnknownName("model", "", ())
+    match = catalogue.find_model(workload.model.name, workload.model.params_b, workload.model.active_params_b)
+    model = match.spec
+    if model.domain == "classical":
+        return advise_classical(workload, model, catalogue)
+    if isinstance(workload, InferenceWorkload) and workload.weights_format is None and match.weights_format:
+        workload = replace(workload, weights_format=Given(match.weights_format))
+    stated = _stated(workload, catalogue, policy)
+    workload, assumptions = _filled(workload, model, stated)
+    shown = _shown(workload, model, catalogue, policy, stated)
+    return _compose(workload, catalogue, policy, match, stated, shown, assumptions)
+
+
+def _stated(workload: Workload, catalogue: Catalogue, policy: Policy) -> _Stated:
+    if not workload.hardware:
+        return _Stated(cpu=catalogue.find_cpu(policy.cpu.reference) if workload.constraints.cpu_only else None)
+    first = workload.hardware[0]
+    count = sum(h.count for h in workload.hardware if h.name == first.name)
+    try:
+        return _Stated(device=catalogue.find_accelerator(first.name, first.memory_gib), count=count)
+    except UnknownName as unknown:
+        try:
+            return _Stated(cpu=catalogue.find_cpu(first.name), count=count)
+        except UnknownName:
+            raise unknown from None
+
+
+def _filled(workload: Workload, model: ModelSpec, stated: _Stated) -> tuple[Workload, tuple[Assumption, ...]]:
+    if isinstance(workload, TrainingWorkload):
+        return fill_training(workload, model)
+    return fill_inference(workload, model, stated.device, stated.cpu is not None)
+
+
+def _shown(workload: Workload, model: ModelSpec, catalogue: Catalogue, policy: Policy, stated: _Stated) -> _Shown:
+    """The stated hardware first, then the tiers' candidates; a CPU where it may serve."""
+    wants = wants_of(workload)
+    found: list[Option] = []
+    judged = device = None
+    if stated.device is not None:
+        device = stated.device
+        judged = judge(workload, model, device, stated.count, policy)
+        found.append(option(device, stated.count, judged, policy, (Note("option_stated"),), wants))
+    cpu: Option | None = None
+    if isinstance(workload, InferenceWorkload) and device is None:
+        cpu = cpu_option(workload, model, stated.cpu or catalogue.find_cpu(policy.cpu.reference), policy)
+        if stated.cpu is not None and cpu is not None:
+            return _Shown((cpu,), on_cpu=cpu_footprint(workload, model))
+    reference = catalogue.find_accelerator(policy.candidates.reference)
+    needs = reference_needs(workload, model, reference, policy)
+    for each in recommended(workload, model, catalogue.accelerators, needs, policy, wants):
+        if all((each.hardware, each.count) != (known.hardware, known.count) for known in found):
+            found.append(each)
+    most = policy.candidates.options_shown - (1 if cpu is not None else 0)
+    found = [*found[:most], *([cpu] if cpu is not None else [])]
+    count = stated.count
+    if judged is None and found and found[0].kind != "cpu":
+        device, count = catalogue.find_accelerator(found[0].hardware), found[0].count
+        judged = judge(workload, model, device, count, policy)
+    on_cpu = None
+    if judged is None and cpu is not None and isinstance(workload, InferenceWorkload):
+        on_cpu = cpu_footprint(workload, model)
+    return _Shown(tuple(found), judged, device, count, on_cpu)
+
+
+def _compose(
+    workload: Workload,
+    catalogue: Catalogue,
+    policy: Policy,
+    match: ModelMatch,
+    stated: _Stated,
+    shown: _Shown,
+    assumptions: tuple[Assumption, ...],
+) -> Advice:
+    model, judged = match.spec, shown.judged
+    most = Limits()
+    if judged is not None and shown.device is not None:
+        most = limits(workload, model, shown.device, shown.count, policy)
+    plan = _plan(shown)
+    footprint = judged.footprint if judged else shown.on_cpu
+    rule_of_thumb = quick_rule(workload, model, footprint, policy)
+    facts = Facts(
+        workload=workload,
+        model=model,
+        policy=policy,
+        device=stated.device,
+        count=stated.count,
+        judged=judged,
+        options=shown.options,
+        limits=most,
+        quick_rule=rule_of_thumb,
+    )
+    notes, fired = apply_rules(facts, registered())
+    moves: tuple[Lever, ...] = ()
+    if judged is not None and stated.device is not None:
+        moves = levers(workload, model, stated.device, stated.count, policy, judged)
+        outcome, verdict = stated_verdict(workload, model, stated.device, stated.count, judged, most)
+    elif shown.options and shown.options[0].kind != "cpu":
+        outcome, verdict = option_verdict(model, shown.options)
+    else:
+        outcome, verdict = cpu_verdict(model, shown.options)
+    warnings = (*(shown.options[0].warnings if shown.options else ()), *(footprint.notes if footprint else ()), *notes)
+    return Advice(
+        outcome=outcome,
+        verdict=verdict,
+        because=plan.parts[:_BECAUSE_PARTS] if plan else (),
+        model=_summary(match),
+        workload=workload,
+        plan=plan,
+        options=shown.options,
+        levers=moves,
+        limits=most,
+        variants=variants(workload, model, policy, shown.device, shown.count) if judged else (),
+        quick_rule=rule_of_thumb,
+        assumptions=assumptions,
+        warnings=_unique(warnings),
+        fired=fired,
+        catalogue_date=catalogue.as_of.isoformat(),
+        rules_version=RULES_VERSION,
+    )
+
+
+def _plan(shown: _Shown) -> MemoryPlan | None:
+    if shown.judged is not None:
+        return plan_of(shown.judged)
+    if shown.on_cpu is not None:
+        return cpu_plan(shown.on_cpu, shown.options[0].hardware)
+    return None
+
+
+def _summary(match: ModelMatch) -> ModelSummary:
+    model = match.spec
+    return ModelSummary(
+        name=model.display_name,
+        how=match.how,
+        params_b=model.params_b,
+        active_params_b=model.params_active / 1e9,
+        note=Note(match.note, match.note_params or {}) if match.note else None,
+    )
+
+
+def _unique(notes: tuple[Note, ...]) -> tuple[Note, ...]:
+    seen: dict[tuple[str, str], Note] = {}
+    for note in notes:
+        seen.setdefault((note.message, str(sorted(note.params.items()))), note)
+    return tuple(seen.values())

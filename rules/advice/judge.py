@@ -1,0 +1,79 @@
+"""Judging one placement: footprint, verdict and, for servers, whether all the asked sequences fit at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rules.advice.placement import Placed, place
+from rules.catalog.accelerators import Accelerator
+from rules.catalog.models import ModelSpec
+from rules.memory.footprint import Footprint, Range
+from rules.memory.law import footprint
+from rules.memory.verdict import Fit, verdict
+from rules.policy import Policy
+from rules.workload import InferenceWorkload, TrainingWorkload, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A placed workload with its footprint and its verdict on the device."""
+
+    placed: Placed
+    footprint: Footprint
+    fit: Fit
+
+    @property
+    def fits(self) -> bool:
+        """True where it runs, be it tightly."""
+        return self.fit.outcome != "oom"
+
+    @property
+    def demand(self) -> Range:
+        """Bytes a device for everything that was asked.
+
+        An engine with a pool starts with room for one sequence; here the cache of all the asked sequences counts,
+        and the rest of the pool does not.
+        """
+        need = self.footprint
+        if "kv_needed" not in need.components:
+            return self.fit.need
+        devices = need.components.get("devices", 1.0)
+        cache = (
+            need.components["kv_needed"] * sequences_at_once(self.placed.workload) - need.components["kv"]
+        ) / devices
+        outside = need.device.expected - need.reserved.expected
+        fixed = need.allocated
+        return Range(*(max(0.0, end + cache + outside) for end in (fixed.low, fixed.expected, fixed.high)))
+
+    @property
+    def cache_is_short(self) -> bool:
+        """True where the engine starts, but its pool cannot hold all the asked sequences at the asked length."""
+        pool, workload = self.footprint.kv_cache_tokens, self.placed.workload
+        if pool is None or not isinstance(workload, InferenceWorkload) or workload.context is None:
+            return False
+        return pool < workload.context.value * sequences_at_once(workload)
+
+
+def sequences_at_once(workload: Workload) -> int:
+    """Sequences in flight that a serving workload asks for; 1 where it says nothing."""
+    given = getattr(workload, "concurrency", None)
+    return max(1, given.value) if given is not None else 1
+
+
+def judge(
+    workload: Workload, model: ModelSpec, device: Accelerator, count: int, policy: Policy, shard: bool = False
+) -> Judged:
+    """Places, measures and judges. Adapter training that does not fit in replicas is tried sharded."""
+    placed = place(workload, model, device, count, shard)
+    result = _judge_placed(placed, model, device, count, policy)
+    replicas = isinstance(workload, TrainingWorkload) and workload.sharding is None and count > 1 and not shard
+    if replicas and not result.fits:
+        sharded = judge(workload, model, device, count, policy, shard=True)
+        if sharded.fits:
+            return sharded
+    return result
+
+
+def _judge_placed(placed: Placed, model: ModelSpec, device: Accelerator, count: int, policy: Policy) -> Judged:
+    need = footprint(placed.workload, model, device)
+    return Judged(placed, need, verdict(placed.workload, need, device, count, policy))

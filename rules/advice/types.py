@@ -1,0 +1,170 @@
+"""What the advice is made of: verdict, memory plan, options, levers, limits and the trace of rules that fired.
+
+All text is message ids with parameters (`Note`); memory is GiB (2**30 bytes) per device unless the name says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from rules.memory.footprint import Note, Param
+from rules.workload import Workload
+
+Outcome = Literal["fits", "tight", "oom", "cpu", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class GibRange:
+    """Low, expected and high GiB."""
+
+    low_gib: float
+    expected_gib: float
+    high_gib: float
+
+
+@dataclass(frozen=True, slots=True)
+class PlanPart:
+    """One line of the breakdown at the peak."""
+
+    part: str
+    gib: float
+    why: str
+    params: Mapping[str, Param] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryPlan:
+    """Memory of one device: the parts at the peak, each phase's peak, and the three figures that people read."""
+
+    device: str | None
+    devices: int
+    parallelism: str
+    phase: str
+    parts: tuple[PlanPart, ...]
+    phases_gib: Mapping[str, float]
+    allocated: GibRange
+    reserved: GibRange
+    shown_by_nvidia_smi: GibRange
+    usable_gib: float | None
+    kv_cache_tokens: float | None = None
+    host_gib: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One way to run it. `speed` and `cost` stay None until those laws exist: no figure is invented."""
+
+    hardware: str
+    count: int
+    kind: Literal["gpu", "cpu", "own"]
+    tier: str
+    parallelism: str
+    outcome: Outcome
+    need: GibRange
+    usable_gib: float
+    headroom_gib: float
+    reasons: tuple[Note, ...] = ()
+    warnings: tuple[Note, ...] = ()
+    speed: None = None
+    cost: None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lever:
+    """One change that saves memory on the fullest device. `outcome` is the verdict after it, `price` what it costs."""
+
+    id: str
+    saves_gib: float
+    outcome: Outcome
+    price: Note
+    harm: int
+    params: Mapping[str, Param] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The most that fits on the judged hardware, other things equal; None where it does not apply or nothing fits."""
+
+    micro_batch: int | None = None
+    context: int | None = None
+    sequences: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """How the figure moves if an assumption is changed."""
+
+    label: Note
+    need_gib: float
+    outcome: Outcome | None
+
+
+@dataclass(frozen=True, slots=True)
+class QuickRule:
+    """T2's rule of thumb beside the real sum; `why` says why they differ."""
+
+    gib: float
+    real_gib: float
+    why: Note
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """A field that was not said, the value taken and the reason's message id."""
+
+    field: str
+    value: Param | bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fired:
+    """A rule that fired: its id, the requirement it serves and the figures that made it fire."""
+
+    rule: str
+    requirement: str
+    figures: Mapping[str, Param]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a figure rests on: a law with its share of error, or a published case near the question."""
+
+    kind: Literal["law", "case", "measurement"]
+    text: Note
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSummary:
+    """The model as understood."""
+
+    name: str
+    how: str
+    params_b: float
+    active_params_b: float
+    note: Note | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """The whole answer. `verdict` is the one line to act on; everything else is its working."""
+
+    outcome: Outcome
+    verdict: Note
+    because: tuple[PlanPart, ...]
+    model: ModelSummary
+    workload: Workload
+    plan: MemoryPlan | None
+    options: tuple[Option, ...] = ()
+    levers: tuple[Lever, ...] = ()
+    limits: Limits = Limits()
+    variants: tuple[Variant, ...] = ()
+    quick_rule: QuickRule | None = None
+    assumptions: tuple[Assumption, ...] = ()
+    warnings: tuple[Note, ...] = ()
+    fired: tuple[Fired, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    catalogue_date: str = ""
+    rules_version: str = ""
