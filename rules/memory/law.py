@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from rules.catalog.accelerators import Accelerator
 from rules.catalog.models import ModelSpec
-from rules.memory.errors import UnsupportedWorkload
 from rules.memory.footprint import Footprint
 from rules.workload import TrainingWorkload, Workload
 
@@ -31,8 +30,6 @@ def _training(workload: TrainingWorkload, model: ModelSpec, device: Accelerator 
         from rules.memory.training import training_footprint
 
         return training_footprint(workload, model, device)
-    if model.domain == "classical":
-        raise UnsupportedWorkload("classical_training_needs_data_size")
     from rules.memory.media import training_footprint as media_training
 
     return media_training(workload, model, device)

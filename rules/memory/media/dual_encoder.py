@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rules.catalog.models import ModelSpec
+from rules.catalog.models import ModelSpec, VisionTower
 from rules.memory.errors import UnsupportedWorkload
 from rules.memory.footprint import Footprint, Part
 from rules.memory.media.asked import Asked
@@ -14,15 +14,16 @@ from rules.memory.media.weights import weights_part
 _SPREAD = Spread(0.2, 0.35)
 
 
-def tower_shapes(model: ModelSpec) -> None:
-    """Checks that both towers are described; raises `UnsupportedWorkload`."""
+def image_tower(model: ModelSpec) -> VisionTower:
+    """The image tower of a model whose text tower is described as well; raises `UnsupportedWorkload`."""
     tower = model.vision
     if not model.hidden or not model.layers or tower is None or not (tower.hidden and tower.layers and tower.patch):
         raise UnsupportedWorkload("media_model_shape_missing", model=model.display_name, field="vision")
+    return tower
 
 
-def _image_tokens(model: ModelSpec, image: int) -> int:
-    return max(1, image // model.vision.patch) ** 2 + 1 if model.vision else 1
+def _image_tokens(tower: VisionTower, image: int) -> int:
+    return max(1, image // tower.patch) ** 2 + 1
 
 
 def text_length(model: ModelSpec) -> int:
@@ -32,14 +33,12 @@ def text_length(model: ModelSpec) -> int:
 
 def dual_encoder_footprint(asked: Asked, model: ModelSpec) -> Footprint:
     """Memory of embedding `batch` images and `batch` captions."""
-    tower_shapes(model)
-    tower = model.vision
-    assert tower is not None
+    tower = image_tower(model)
     image = asked.image
     if image is None:
         image = tower.image or int(tables()["lengths"]["image"])
         asked.assume("image_size", image, "media_default_image")
-    tokens, length = _image_tokens(model, image), asked.context or text_length(model)
+    tokens, length = _image_tokens(tower, image), asked.context or text_length(model)
     seen = asked.batch * (
         3 * image * image * asked.value_bytes
         + forward_bytes(
@@ -80,10 +79,8 @@ def pair_training_bytes(
     model: ModelSpec, image: int, autocast: bool, value_bytes: float, eager: bool, checkpointing: bool
 ) -> float:
     """Bytes that one image-text pair keeps for the backward pass, in both towers."""
-    tower_shapes(model)
-    tower = model.vision
-    assert tower is not None
-    tokens, length = _image_tokens(model, image), text_length(model)
+    tower = image_tower(model)
+    tokens, length = _image_tokens(tower, image), text_length(model)
     seen = training_bytes(
         tokens, tokens, tower.hidden, tower.layers, tower.heads or 1, autocast, value_bytes, eager, checkpointing
     )
