@@ -124,3 +124,16 @@ def test_engines_without_window_support_hold_the_full_length() -> None:
     full = _kv_mib("ik_llama.cpp", "google/gemma-3-27b-it", context=32768)
     limited = _kv_mib("llama.cpp", "google/gemma-3-27b-it", context=32768)
     assert limited < full / 3
+
+
+@pytest.mark.parametrize(("version", "limited"), [("4.51.3", False), ("4.57.6", True), (None, True)])
+def test_transformers_cuts_sliding_layers_since_4_56(version: str | None, limited: bool) -> None:
+    """Newer versions hold a window for sliding layers, older ones the whole length."""
+    given = {"context": 32768} if version is None else {"context": 32768, "engine_version": version}
+    held = _kv_mib("transformers", "google/gemma-3-27b-it", **given)
+    assert (held < 15872 / 3) is limited
+
+
+def test_transformers_expands_a_latent_cache() -> None:
+    """Keys and values of all heads are cached where the runtime does not work on the latent."""
+    assert _kv_mib("transformers", "deepseek-ai/DeepSeek-V3", context=512) == pytest.approx(2440)

@@ -36,12 +36,13 @@ def peak(request: Request) -> EagerPeak:
     """The largest moment of generating `context` tokens for all sequences."""
     engine, model = request.engine, request.model
     placement = split_by_module(request)
-    shape = cache_shape(model, request.kv, latent="expanded" if model.mla else "latent", tp=request.tp)
+    shape = cache_shape(model, request.kv, latent="latent" if engine.latent == "latent" else "expanded", tp=request.tp)
+    held = float(shape.window) if engine.windows == "limited" and shape.window else None
     batch = request.sequences
     tokens = max(request.context * batch, engine.least_cache_tokens) / batch
-    kv_all = shape.sequence_bytes(tokens) * batch * engine.cache_copies * request.tp
+    kv_all = shape.sequence_bytes(tokens, held) * batch * engine.cache_copies * request.tp
     kv = kv_all * placement.layer_share
-    at_prompt = shape.sequence_bytes(float(request.prompt)) * batch * placement.layer_share
+    at_prompt = shape.sequence_bytes(float(request.prompt), held) * batch * placement.layer_share
     prompt = min(request.prompt, engine.chunk) if engine.chunk else request.prompt
     moments = _moments(request, prompt * batch, prompt)
     moment = max(moments, key=lambda name: moments[name])
