@@ -24,9 +24,8 @@ from rules.catalog.errors import CatalogError
 from rules.evidence import workload_of
 from rules.memory.errors import UnsupportedWorkload
 from rules.memory.training import training_footprint
+from rules.memory.training.law import fullest, settled
 from rules.memory.training.overheads import Fragments, constants, fragments, group
-from rules.memory.training.phases import Peak, stage_peaks
-from rules.memory.training.setup import resolve
 from rules.units import to_gib
 from rules.workload import TrainingWorkload
 
@@ -85,8 +84,7 @@ def runs() -> list[Run]:
         except UnsupportedWorkload as exc:
             print(f"not covered: {case['id']} ({exc.message_id})")
             continue
-        setup = resolve(workload, model)
-        top: Peak = max((p for stage in stage_peaks(setup) for p in stage), key=lambda p: p.total)
+        setup = settled(workload, model, device)
         found.append(
             Run(
                 id=case["id"],
@@ -96,7 +94,7 @@ def runs() -> list[Run]:
                 group=group(setup),
                 allocated=to_gib(footprint.allocated.expected),
                 outside=to_gib(footprint.device.expected - footprint.reserved.expected),
-                features=fragments(setup, top),
+                features=fragments(setup, fullest(setup)),
                 measured=measured,
             )
         )

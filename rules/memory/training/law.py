@@ -22,19 +22,29 @@ def training_footprint(workload: TrainingWorkload, model: ModelSpec, device: Acc
 
     Raises `UnsupportedWorkload` where the model has no layers or widths to compute with.
     """
+    setup = settled(workload, model, device)
+    peaks = [peak for stage in stage_peaks(setup) for peak in stage]
+    return _footprint(setup, peaks, model, device)
+
+
+def settled(workload: TrainingWorkload, model: ModelSpec, device: Accelerator | None) -> Setup:
+    """The setup of a run with the checkpointing that a bare "on" means: selective where that fits, else full."""
     setup = resolve(workload, model)
     if setup.checkpointing != "selective_or_full":
-        return _footprint(setup, workload, model, device)
+        return setup
     setup.checkpointing = "selective"
-    light = _footprint(setup, workload, model, device)
     capacity = _capacity(workload, device)
-    if capacity is None or light.reserved.expected <= capacity:
-        return light
-    setup.checkpointing = "full"
+    if capacity is not None and reserved_bytes(setup, fullest(setup)) > capacity:
+        setup.checkpointing = "full"
     setup.assumed.append(
-        Note("training_assumed", {"field": "checkpointing", "value": "full", "why": "selective_does_not_fit"})
+        Note("training_assumed", {"field": "checkpointing", "value": setup.checkpointing, "why": "lightest_that_fits"})
     )
-    return _footprint(setup, workload, model, device)
+    return setup
+
+
+def fullest(setup: Setup) -> Peak:
+    """The candidate with the most bytes: the peak of the step."""
+    return max((peak for stage in stage_peaks(setup) for peak in stage), key=lambda peak: peak.total)
 
 
 def _capacity(workload: TrainingWorkload, device: Accelerator | None) -> float | None:
@@ -44,8 +54,7 @@ def _capacity(workload: TrainingWorkload, device: Accelerator | None) -> float |
     return device.memory_bytes if device else None
 
 
-def _footprint(s: Setup, workload: TrainingWorkload, model: ModelSpec, device: Accelerator | None) -> Footprint:
-    peaks = [peak for stage in stage_peaks(s) for peak in stage]
+def _footprint(s: Setup, peaks: list[Peak], model: ModelSpec, device: Accelerator | None) -> Footprint:
     top = max(peaks, key=lambda p: p.total)
     phases: dict[str, float] = {}
     for peak in peaks:
