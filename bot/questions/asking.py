@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from bot.questions.parsed import Intent
@@ -22,7 +23,7 @@ _LARGE_PARAMS_B = 1.5  # as the advice's table counts a model as large
 
 @cache
 def _table() -> Mapping[str, Any]:
-    return tomllib.loads(resources.files(__package__).joinpath("asking.toml").read_text("utf-8"))
+    return tomllib.loads(Path(__file__).with_name("asking.toml").read_text("utf-8"))
 
 
 @cache

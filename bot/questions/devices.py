@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from bot.questions.lexicon import EDGE_BEFORE, table
+from bot.questions.lexicon import EDGE_BEFORE, Alternatives, table
 
 _MEMORY_OR_FORM = re.compile(r"[ \-]?(?:\b\d+\s?gb\b|\bpcie\b|\bsxm\d?\b|\(.*?\))(?:-\d+gb)?", re.IGNORECASE)
 _BRAND = r"(?:(?:nvidia|geforce|amd|radeon|intel|instinct|tesla|rtx|gtx|apple)[\s\-_]?){0,3}"
 _GRAMMAR = (
-    r"(?P<grammar>quadro[\s\-](?:rtx[\s\-]?)?[a-z]{0,2}\d{3,4}|(?:rtx|gtx)[\s\-]?\d{3,4}(?:[\s\-]?ti)?(?:[\s\-]?super)?"
+    r"(?:quadro[\s\-](?:rtx[\s\-]?)?[a-z]{0,2}\d{3,4}|(?:rtx|gtx)[\s\-]?\d{3,4}(?:[\s\-]?ti)?(?:[\s\-]?super)?"
     r"|rx[\s\-]?\d{4}(?:[\s\-]?xtx|[\s\-]?xt)?|arc[\s\-]?[ab]\d{3}|mi\d{2,3}[ax]?|\d{4}[\s\-]?ti)"
 )
 
@@ -69,25 +69,28 @@ class DeviceWords:
             device = Device(card["name"], frozenset(card["memories"]), len(card["memories"]) > 1)
             self._devices |= {_key(alias): device for alias in card["aliases"]}
             aliases |= set(card["aliases"])
-        known = "|".join(_flexible(alias) for alias in sorted(aliases, key=lambda a: (-len(a), a)))
-        self.name_source = rf"{_BRAND}(?:(?P<known>{known})|{_GRAMMAR})"
-        self.pattern = re.compile(
-            rf"(?:{EDGE_BEFORE}|(?<=\dx))(?:{self.name_source})(?:'?s)?(?P<form>[\s\-](?:sxm\d?|pcie))?(?=[^a-z0-9]|x\d|\d{{1,3}}g|$)"
-        )
+        self.pattern = Alternatives(aliases, _known_source, always=_spelled(_GRAMMAR))
 
     def device(self, match: re.Match[str]) -> Device:
         """The device that a match of `pattern` names."""
-        known = match.group("known")
-        if known is not None:
-            device = self._devices[_key(known)]
-        else:
-            spelled = match.group("grammar")
-            device = self._devices.get(_key(spelled)) or Device(_official(spelled), frozenset(), False)
+        spelled = match.group("name")
+        device = self._devices.get(_key(spelled)) or Device(_official(spelled), frozenset(), False)
         form = match.group("form")
         if form:
             kind = "SXM" if "sxm" in form else "PCIe"
             return replace(device, name=f"{device.name}-{kind}")
         return device
+
+
+def _spelled(name: str) -> str:
+    return (
+        rf"(?:{EDGE_BEFORE}|(?<=\dx)){_BRAND}(?P<name>{name})(?:'?s)?(?P<form>[\s\-](?:sxm\d?|pcie))?"
+        r"(?=[^a-z0-9]|x\d|\d{1,3}g|$)"
+    )
+
+
+def _known_source(alias: str) -> str:
+    return _spelled(_flexible(alias))
 
 
 def _key(text: str) -> str:

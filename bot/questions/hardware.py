@@ -8,7 +8,7 @@ from functools import cache
 from bot.questions import numbers
 from bot.questions.devices import DeviceWords
 from bot.questions.hosts import GB, FindInstance, Mention, read_cpus, read_instances, read_macs, read_ram
-from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, cue, word
+from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, Needing, cue, word
 from bot.questions.reader import Reader
 
 _MEMORY_AFTER = re.compile(
@@ -50,11 +50,12 @@ def _gpus_after() -> re.Pattern[str]:
 
 
 @cache
-def _card_memory() -> re.Pattern[str]:
-    return re.compile(
+def _card_memory() -> Needing:
+    return Needing(
         rf"{EDGE_BEFORE}(?:(?P<count>{numbers.count_source()})(?:\s?x\s?|\s)(?:{word('gpu')}\s?(?:of|de|with|con)?\s)?)?"
         rf"(?P<gb>\d{{1,4}})\s?{GB}(?![a-z0-9])"
-        rf"(?P<word>\s?(?:of\s|de\s)?(?:{word('vram')}){EDGE_AFTER})?"
+        rf"(?P<word>\s?(?:of\s|de\s)?(?:{word('vram')}){EDGE_AFTER})?",
+        ("g",),
     )
 
 
@@ -96,8 +97,7 @@ def _give(reader: Reader, found: list[Mention]) -> None:
 
 def _read_cards(reader: Reader, words: DeviceWords, found: list[Mention]) -> None:
     for m in list(reader.matches(words.pattern)):
-        spelled = m.group("known") or m.group("grammar")
-        if spelled.isdigit() and _counts_something().match(reader.left, m.end()):
+        if m.group("name").isdigit() and _counts_something().match(reader.left, m.end()):
             continue
         start, end, count, memory = m.start(), m.end(), None, None
         device = words.device(m)

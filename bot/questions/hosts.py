@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, source, table, word
+from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, Needing, source, table, word, words
 from bot.questions.reader import Reader
 from rules.catalog.accelerators import Accelerator
 from rules.catalog.errors import UnknownName
@@ -27,15 +27,16 @@ class Mention:
 
 
 @cache
-def _ram() -> re.Pattern[str]:
+def _ram() -> Needing:
     ram = word("ram")
-    return re.compile(
+    return Needing(
         rf"{EDGE_BEFORE}(?P<gb>\d{{1,5}})\s?(?P<unit>tb|t|{GB})\s?(?:of\s|de\s)?(?:{ram}){EDGE_AFTER}"
-        rf"|{EDGE_BEFORE}(?:{ram})\s?[:=]?\s?(?P<gb2>\d{{1,5}})\s?(?P<unit2>tb|{GB})(?![a-z0-9])"
+        rf"|{EDGE_BEFORE}(?:{ram})\s?[:=]?\s?(?P<gb2>\d{{1,5}})\s?(?P<unit2>tb|{GB})(?![a-z0-9])",
+        words("ram"),
     )
 
 
-_CPU = re.compile(
+_CPU = Needing(
     EDGE_BEFORE
     + r"(?:(?P<count>\d{1,2}|dual|two)\s?x?\s)?(?:(?:intel|amd)\s)?(?:"
     + r"(?P<xeon>xeon)[\s\-]?(?P<grade>gold|platinum|silver|bronze|max|e5|e7|e3|w)?[\s\-]?"
@@ -48,19 +49,22 @@ _CPU = re.compile(
     + r"|(?P<bare>[3579][5679]\d0x3?d?)"
     + r"|(?P<arm>graviton\s?\d|altra max|ampereone)"
     + r")"
-    + EDGE_AFTER
+    + EDGE_AFTER,
+    ("xeon", "epyc", "i3", "i5", "i7", "i9", "core", "ryzen", "threadripper", "0x", "graviton", "altra", "ampere"),
 )
-_MAC = re.compile(
+_MAC = Needing(
     EDGE_BEFORE
     + r"(?P<box>mac\s?studio|mac\s?mini|mac\s?pro|mac\s?book(?:\s(?:pro|air))?|mbp|imac|mac|apple)?"
     + r"\s?(?:with\s(?:an?\s)?|con\s(?:un\s)?|\()?"
     + r"m(?P<gen>[1-9])(?:[\s\-]?(?P<kind>pro|max|ultra))?"
     + EDGE_AFTER
-    + r"(?:\)?[\s\-,(]{0,2}(?:with\s|de\s|con\s)?(?P<gb>\d{1,3})(?:\s?gb|\s?g|\s?gigs)?(?![\w.]))?"
+    + r"(?:\)?[\s\-,(]{0,2}(?:with\s|de\s|con\s)?(?P<gb>\d{1,3})(?:\s?gb|\s?g|\s?gigs)?(?![\w.]))?",
+    [f"m{n}" for n in range(1, 10)],
 )
-_MAC_BOX = re.compile(
+_MAC_BOX = Needing(
     EDGE_BEFORE + r"(?P<box>mac\s?studio|mac\s?mini|mac\s?pro|mac\s?book(?:\s(?:pro|air))?|mbp|imac|mac)" + EDGE_AFTER
-    + r"(?:\s(?:with\s|de\s|con\s)?(?P<gb>\d{1,3})\s?g(?:b|igs)?(?![\w]))?"
+    + r"(?:\s(?:with\s|de\s|con\s)?(?P<gb>\d{1,3})\s?g(?:b|igs)?(?![\w]))?",
+    ("mac", "mbp"),
 )  # fmt: skip
 _BOX_NAMES = {"macstudio": "Mac Studio", "macmini": "Mac mini", "macpro": "Mac Pro", "macbook": "MacBook",
               "macbookpro": "MacBook Pro", "macbookair": "MacBook Air", "mbp": "MacBook Pro", "imac": "iMac",
@@ -113,12 +117,14 @@ def read_instances(reader: Reader, found: list[Mention], find_instance: FindInst
 
 
 @cache
-def _instance() -> re.Pattern[str]:
-    families = source(table("common")["machines"]["families"])
-    return re.compile(
+def _instance() -> Needing:
+    known = table("common")["machines"]["families"]
+    families = source(known)
+    return Needing(
         rf"{EDGE_BEFORE}(?:{families}(?:\.\d{{0,2}}x?large|\.metal)?"
         r"|a[23]-(?:high|ultra|mega)gpu-\d{1,2}g|g[24]-standard-\d{1,3}"
-        r"|(?:standard_)?n[cdv]\d{1,3}[a-z_\d]{1,24}_v\d)(?![a-z0-9.])"
+        r"|(?:standard_)?n[cdv]\d{1,3}[a-z_\d]{1,24}_v\d)(?![a-z0-9.])",
+        (*known, "gpu", "standard", "nc", "nd", "nv"),
     )
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 
 from bot.questions import numbers
-from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, word
+from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, Needing, word, words
 from bot.questions.reader import Reader
 
 _N = rf"(?P<n>{numbers.NUMBER})\s?(?P<k>k|m)?"
@@ -17,7 +18,7 @@ MAX_CONTEXT = 100_000_000
 
 
 @cache
-def _patterns() -> dict[str, re.Pattern[str]]:
+def _patterns() -> dict[str, Needing]:
     ctx, batch, rank, tok = word("context"), word("batch"), word("rank"), word("tokens")
     sources = {
         "in_out": rf"{_N}\s?(?:{tok}\s)?(?:in|input)(?:\s?[/,&+]\s?|\s(?:and\s)?){_OUT}\s?(?:{tok}\s)?(?:out|output)",
@@ -38,7 +39,26 @@ def _patterns() -> dict[str, re.Pattern[str]]:
         "context_after": rf"{ctx}{_IS}{_N}",
         "context_before": rf"{_N}[\s\-]?(?:\w{{3,9}}\s)?{ctx}",
     }
-    return {key: re.compile(rf"{EDGE_BEFORE}(?<!\d[.,]){text}{EDGE_AFTER}") for key, text in sources.items()}
+    needs: dict[str, tuple[Sequence[str], ...]] = {
+        "in_out": (("in",), ("out",)),
+        "input_after": (words("input"),),
+        "output_after": (words("output"),),
+        "output_before": (words("output"),),
+        "batches": (words("batch"),),
+        "batch_before": (words("batch"),),
+        "accumulation": (words("accumulation"),),
+        "rank": (("r", "dim"),),
+        "tp": (("tp", "tensor"),),
+        "pp": (("pp", "pipeline"),),
+        "gpu_layers": (("ngl", "layers"),),
+        "steps": (words("steps"),),
+        "epochs": (words("epochs"),),
+        "frames": (words("frames"),),
+        "image_size": (("x", "p"),),
+        "context_after": (words("context"),),
+        "context_before": (words("context"),),
+    }
+    return {key: Needing(rf"{EDGE_BEFORE}(?<!\d[.,]){text}{EDGE_AFTER}", *needs[key]) for key, text in sources.items()}
 
 
 _LEFTOVER_K = re.compile(rf"(?<![\w.,$€])(?P<n>\d{{1,4}}(?:\.\d)?)\s?(?P<k>k){EDGE_AFTER}")
@@ -80,7 +100,7 @@ def _tokens(reader: Reader, text: str, suffix: str | None) -> int:
     return numbers.tokens(numbers.number(text, decimal_comma=reader.lang == "es"), suffix)
 
 
-def _read_counts(reader: Reader, p: dict[str, re.Pattern[str]]) -> None:
+def _read_counts(reader: Reader, p: dict[str, Needing]) -> None:
     for m in list(reader.matches(p["batches"])):
         values = [int(v) for v in re.findall(r"\d+", m.group("n") + m.group("more"))]
         if len(values) > 1:
@@ -108,7 +128,7 @@ def _read_counts(reader: Reader, p: dict[str, re.Pattern[str]]) -> None:
         reader.give_extra("resolution", int(m.group("n")), m)
 
 
-def _read_prompt_and_answer(reader: Reader, p: dict[str, re.Pattern[str]]) -> None:
+def _read_prompt_and_answer(reader: Reader, p: dict[str, Needing]) -> None:
     for m in list(reader.matches(p["in_out"])):
         reader.extra.setdefault("output_len", _tokens(reader, m.group("o"), m.group("ok")))
         reader.give_extra("input_len", _tokens(reader, m.group("n"), m.group("k")), m)

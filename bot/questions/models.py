@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from functools import cache
 
 from bot.questions import numbers
-from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, source, table, whole, word
+from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, Alternatives, Needing, table, word
+from bot.questions.lexicon.matching import phrase_source
 from bot.questions.reader import Reader
 
 _SIZE = r"\d{1,6}(?:[.,]\d{1,3})?\s?[bm](?![a-z0-9])"
@@ -17,7 +18,7 @@ _VERSION = (
     r"v?\d{1,2}(?:\.\d{1,2})?(?![\dkgx%,/]|\.\d|\s?(?:x|%|users|usuarios|gpus|cards|h100|a100|[2-5]0[5-9]0)(?![a-z]))"
 )
 _DETECTOR = r"(?:(?<=yolo)|(?<=yolo[\s\-]))v?\d{1,2}[nsmlx]6?(?![a-z0-9])"  # YOLO sizes: 8n … 26x, v5l6
-_HUB_ID = re.compile(rf"(?<![\w./@])[a-z0-9][\w.\-]{{1,40}}/(?P<name>[a-z][\w.\-]{{2,80}}){EDGE_AFTER}")
+_HUB_ID = Needing(rf"(?<![\w./@])[a-z0-9][\w.\-]{{1,40}}/(?P<name>[a-z][\w.\-]{{2,80}}){EDGE_AFTER}", ("/",))
 _NAMED_SIZE = re.compile(
     rf"{EDGE_BEFORE}(?P<name>[a-z][a-z0-9.]{{2,24}}(?:-[a-z0-9.]{{1,16}}){{0,4}})-(?P<size>{_SIZE})"
 )
@@ -29,9 +30,10 @@ _BARE_SIZE = re.compile(
     rf"|{EDGE_BEFORE}(?P<value_es>\d{{1,4}}(?:[.,]\d{{1,2}})?)\smil\smillones\sde\sparam\w*"
 )
 _WORDED_SIZE_MIN = 3  # "a b", "un b" are no sizes
-_ACTIVATES = re.compile(
+_ACTIVATES = Needing(
     rf"{EDGE_BEFORE}(?:activa|active|activates?|activos|activan)\s(?:only\s|solo\s|just\s)?(?P<a>\d{{1,3}}(?:\.\d)?)\s?b(?![a-z])"
-    rf"|{EDGE_BEFORE}(?P<b>\d{{1,3}}(?:\.\d)?)\s?b\s(?:active|activos|activated){EDGE_AFTER}"
+    rf"|{EDGE_BEFORE}(?P<b>\d{{1,3}}(?:\.\d)?)\s?b\s(?:active|activos|activated){EDGE_AFTER}",
+    ("activ",),
 )
 MAX_PARAMS_B = 100_000.0
 
@@ -47,13 +49,21 @@ def squeezed(name: str) -> str:
 
 
 @cache
-def _name_pattern() -> re.Pattern[str]:
+def _names() -> Alternatives:
+    return Alternatives(_families(), _name_source)
+
+
+def _name_source(family: str) -> str:
     variants = table("common")["variants"]
     words = "|".join(variants["kept"] + variants["dropped"])
     part = rf"(?:{_DETECTOR}|{_MIXTURE}|{_ACTIVE}|{_SIZE}|{_VERSION}|\d{{4}}(?=-)|(?:{words})(?![a-z]))"
-    return re.compile(
-        rf"{EDGE_BEFORE}(?P<stem>{source(_families())})(?P<rest>(?:[\s\-_.:]{{0,2}}{part}){{0,7}})(?![a-z]|/[a-z])"
-    )
+    stem = phrase_source(family)
+    return rf"{EDGE_BEFORE}(?P<stem>{stem})(?P<rest>(?:[\s\-_.:]{{0,2}}{part}){{0,7}})(?![a-z]|/[a-z])"
+
+
+def _whole_name(text: str) -> re.Match[str] | None:
+    match = _names().search(text)
+    return match if match and match.span() == (0, len(text)) else None
 
 
 @cache
@@ -127,14 +137,14 @@ def read_models(reader: Reader, words: ModelWords) -> None:
     for m in list(reader.matches(_ACTIVATES)):
         reader.give("active_params_b", float(m.group("a") or m.group("b")), m)
     sized_elsewhere = True
-    for m in list(reader.matches(_name_pattern())):
+    for m in list(reader.matches(_names())):
         name, size, active = words.compose(m)
         if (
             name is None
             and size is None
             and (before := _size_before().search(reader.left[max(0, m.start() - 8) : m.start()]))
         ):
-            joined = _name_pattern().fullmatch(f"{m.group('stem')}-{before.group(1)}")  # "34b yi"
+            joined = _whole_name(f"{m.group('stem')}-{before.group(1)}")  # "34b yi"
             name = words.compose(joined)[0] if joined else None
         if name is None and size is None:
             continue
@@ -170,7 +180,7 @@ def _read_unlisted(reader: Reader) -> None:
                 continue
             if pattern is _NAMED_SIZE:
                 size = _billions(m.group("size"))
-                if _formats_word().fullmatch(name):
+                if (said := _formats_word().search(name)) and said.group(0) == name:
                     continue
                 reader.fields.setdefault("params_b", numbers.tidy(size))
                 name = f"{name}-{m.group('size').upper()}"
@@ -183,8 +193,8 @@ def _read_unlisted(reader: Reader) -> None:
 
 
 @cache
-def _formats_word() -> re.Pattern[str]:
-    return whole(p for options in table("common")["formats"].values() for p in options)
+def _formats_word() -> Alternatives:
+    return Alternatives(p for options in table("common")["formats"].values() for p in options)
 
 
 def _read_sizes(reader: Reader, words: ModelWords, wanted: bool) -> None:
@@ -221,7 +231,7 @@ def _name_with_size(reader: Reader, words: ModelWords, size: str) -> None:
     name = reader.fields.get("model")
     if name is None or not re.fullmatch(_SIZE, size.strip()):
         return
-    if m := _name_pattern().fullmatch(f"{name.lower()}-{size.strip()}"):
+    if m := _whole_name(f"{name.lower()}-{size.strip()}"):
         composed, _, _ = words.compose(m)
         reader.fields["model"] = composed or name
 

@@ -6,7 +6,7 @@ import re
 from functools import cache
 
 from bot.questions import numbers
-from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, cue, word
+from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, Needing, cue, word, words
 from bot.questions.reader import Reader
 
 _CURRENCIES = {"$": "USD", "usd": "USD", "us$": "USD", "dollar": "USD", "dollars": "USD", "bucks": "USD",
@@ -27,31 +27,34 @@ def _period() -> str:
 
 
 @cache
-def _amount() -> re.Pattern[str]:
-    return re.compile(
+def _amount() -> Needing:
+    return Needing(
         rf"(?<![\w.,])(?P<minus>-)?\s?(?P<sign>{_SIGN})\s?(?P<minus2>-)?(?P<n>{numbers.NUMBER})\s?(?P<k>k|m|mil)?(?![\w])"
-        rf"(?:\s?\(?usd\)?)?{_period()}"
+        rf"(?:\s?\(?usd\)?)?{_period()}",
+        ("$", "€", "£"),
     )
 
 
 @cache
-def _amount_worded() -> re.Pattern[str]:
-    return re.compile(
-        rf"(?<![\w.,])(?P<minus>-)?(?P<n>{numbers.NUMBER})\s?(?P<k>k|mil)?\s?\(?(?P<sign>{_WORDS})\)?(?![a-z0-9]){_period()}"
+def _amount_worded() -> Needing:
+    return Needing(
+        rf"(?<![\w.,])(?P<minus>-)?(?P<n>{numbers.NUMBER})\s?(?P<k>k|mil)?\s?\(?(?P<sign>{_WORDS})\)?(?![a-z0-9]){_period()}",
+        tuple(_CURRENCIES),
     )
 
 
 @cache
-def _budget_alone() -> re.Pattern[str]:
-    return re.compile(
+def _budget_alone() -> Needing:
+    return Needing(
         rf"{EDGE_BEFORE}{word('budget_noun')}\s?(?:of|de|is|es|:|=|under|max|about|around)?\s?(?P<minus>-)?(?P<n>{numbers.NUMBER})"
-        rf"\s?(?P<k>k|mil)?(?![\w]){_period()}"
+        rf"\s?(?P<k>k|mil)?(?![\w]){_period()}",
+        words("budget_noun"),
     )
 
 
 @cache
-def _rent() -> re.Pattern[str]:
-    return re.compile(rf"(?<![\w.,])(?P<n>\d{{1,3}}[.,]\d{{1,4}})\s?/\s?{word('hour')}{EDGE_AFTER}")
+def _rent() -> Needing:
+    return Needing(rf"(?<![\w.,])(?P<n>\d{{1,3}}[.,]\d{{1,4}})\s?/\s?{word('hour')}{EDGE_AFTER}", ("/",), words("hour"))
 
 
 def read_money(reader: Reader) -> None:

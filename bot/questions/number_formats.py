@@ -56,8 +56,8 @@ def read_formats(reader: Reader) -> Formats:
         note(m, f"gptq-{m.group('a') or m.group('b')}bit")
     for m in list(reader.matches(_AWQ)):
         note(m, "awq")
-    for value, pattern in choices("formats"):
-        for m in list(reader.matches(pattern)):
+    for value, said in choices("formats"):
+        for m in list(reader.matches(said)):
             note(m, value)
     for m in list(reader.matches(_BARE_Q)):
         bits = m.group("bits")

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from bot.questions.lexicon import Finds
 from bot.questions.parsed import Lang, Problem, Span
 from bot.questions.text import CleanText
 
@@ -28,11 +29,11 @@ class Reader:
         self.problems: list[Problem] = []
         self.spans: list[Span] = []
 
-    def search(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+    def search(self, pattern: Finds) -> re.Match[str] | None:
         """First match in the words that nobody has claimed."""
         return pattern.search(self.left)
 
-    def matches(self, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
+    def matches(self, pattern: Finds) -> Iterator[re.Match[str]]:
         """Matches in the words that nobody has claimed."""
         return pattern.finditer(self.left)
 
@@ -56,7 +57,7 @@ class Reader:
         self.extra.setdefault(field, value)
         self.claim(match, field, confidence)
 
-    def has(self, pattern: re.Pattern[str]) -> bool:
+    def has(self, pattern: Finds) -> bool:
         """Whether the whole text, claimed or not, holds a match."""
         return pattern.search(self.whole) is not None
 

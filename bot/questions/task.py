@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, choices, cue, table, whole, word
+from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, Alternatives, Needing, choices, cue, source, table, word
 from bot.questions.number_formats import Formats
 from bot.questions.reader import Reader
 
@@ -14,15 +14,15 @@ _TRAINED_FROM_PRETRAINED = frozenset(("llm", "encoder", "audio", "diffusion", "d
 
 
 @cache
-def _frameworks(kind: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
-    return tuple((name, whole(options)) for name, options in table("common")["frameworks"][kind].items())
+def _frameworks(kind: str) -> tuple[tuple[str, Alternatives], ...]:
+    return tuple((name, Alternatives(options)) for name, options in table("common")["frameworks"][kind].items())
 
 
 @cache
-def _switch(name: str) -> re.Pattern[str]:
-    return re.compile(
-        rf"{EDGE_BEFORE}(?P<no>{word('not')}\s)?{whole(table('common')['switches'][name]).pattern}(?P<off>\s?[:=]?\s?(?:off|disabled|false))?"
-    )
+def _switch(name: str) -> Needing:
+    options = table("common")["switches"][name]
+    off = r"(?P<off>\s?[:=]?\s?(?:off|disabled|false))?"
+    return Needing(rf"{EDGE_BEFORE}(?P<no>{word('not')}\s)?{EDGE_BEFORE}{source(options)}{EDGE_AFTER}{off}", options)
 
 
 def read_tools(reader: Reader) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 
 from bot.questions import numbers
-from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, word
+from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, Needing, word, words
 from bot.questions.reader import Reader
 
 _N = rf"(?P<n>{numbers.NUMBER})"
@@ -17,7 +18,7 @@ _HOURS_A_MONTH = 730
 
 
 @cache
-def _patterns() -> dict[str, re.Pattern[str]]:
+def _patterns() -> dict[str, Needing]:
     mag = rf"\s?(?P<mag>{numbers.magnitude_source()})?"
     tokens, per = word("tokens"), rf"\s?(?:/|{word('per')})\s?"
     count, live, under = rf"(?P<c>{numbers.count_source()})", word("concurrent"), word("under")
@@ -44,7 +45,28 @@ def _patterns() -> dict[str, re.Pattern[str]]:
         "streams": rf"{many}(?:live\s)?(?:{word('streams')})(?:\s(?:{live}))?",
         "concurrency_is": rf"(?:{_CONCURRENCY})\s?(?:of|de|=|:)?\s?(?P<c>\d{{1,5}})(?P<mag>k)?",
     }
-    return {key: re.compile(rf"{EDGE_BEFORE}(?<!\d[.,]){text}{EDGE_AFTER}") for key, text in sources.items()}
+    needs: dict[str, tuple[Sequence[str], ...]] = {
+        "tokens_per_day": (words("tokens"), words("day")),
+        "tok_s": ((*words("tokens"), "t/s", "tps"),),
+        "requests_per_s": (("rps", "qps", *words("request")),),
+        "requests_per_minute": (("rpm", *words("request")), ("rpm", *words("minute"))),
+        "requests_per_day": (words("request"), words("day")),
+        "dataset_tokens": (words("tokens"),),
+        "samples": (words("samples"),),
+        "ttft_ms": (words("ttft"),),
+        "latency_ms": (("ms", "miliseg", "millisec"),),
+        "latency_s": (words("under"),),
+        "hours_per_week": (words("hour"), words("week")),
+        "hours_per_day": (words("hour"), words("day")),
+        "months": (words("month", "year"),),
+        "duration": (words("hour", "days", "week", "minute"),),
+        "registered": (words("registered"),),
+        "people": (words("people"),),
+        "concurrent": (words("concurrent"),),
+        "streams": (words("streams"),),
+        "concurrency_is": (("concurrenc", "seqs"),),
+    }
+    return {key: Needing(rf"{EDGE_BEFORE}(?<!\d[.,]){text}{EDGE_AFTER}", *needs[key]) for key, text in sources.items()}
 
 
 def read_traffic(reader: Reader) -> None:
@@ -70,7 +92,7 @@ def _value(reader: Reader, m: re.Match[str]) -> float | int:
     return numbers.tidy(numbers.number(m.group("n"), magnitude, decimal_comma=reader.lang == "es"))
 
 
-def _read_latency(reader: Reader, p: dict[str, re.Pattern[str]]) -> None:
+def _read_latency(reader: Reader, p: dict[str, Needing]) -> None:
     for m in list(reader.matches(p["ttft_ms"])):
         value = numbers.number(m.group("n") or m.group("n2"))
         unit = m.group("unit") or m.group("unit2")
@@ -81,7 +103,7 @@ def _read_latency(reader: Reader, p: dict[str, re.Pattern[str]]) -> None:
         reader.give("latency_ms", numbers.tidy(numbers.number(m.group("n")) * 1000), m, 0.7)
 
 
-def _read_time(reader: Reader, p: dict[str, re.Pattern[str]]) -> None:
+def _read_time(reader: Reader, p: dict[str, Needing]) -> None:
     if m := reader.search(_AROUND_THE_CLOCK):
         reader.give("hours_per_week", HOURS_A_WEEK, m)
     for m in list(reader.matches(p["hours_per_week"])):
@@ -109,7 +131,7 @@ def _read_time(reader: Reader, p: dict[str, re.Pattern[str]]) -> None:
         reader.give_extra("hours", numbers.tidy(numbers.count(m.group("c")) * factor), m, 0.7)
 
 
-def _read_data(reader: Reader, p: dict[str, re.Pattern[str]]) -> None:
+def _read_data(reader: Reader, p: dict[str, Needing]) -> None:
     for m in list(reader.matches(p["dataset_tokens"])):
         value = _value(reader, m)
         if value >= 5_000_000 or (m.group("mag") or "k") not in ("k", "mil"):
@@ -120,7 +142,7 @@ def _read_data(reader: Reader, p: dict[str, re.Pattern[str]]) -> None:
             reader.give("samples", value, m)
 
 
-def _read_people(reader: Reader, p: dict[str, re.Pattern[str]]) -> None:
+def _read_people(reader: Reader, p: dict[str, Needing]) -> None:
     for m in list(reader.matches(p["registered"])):
         reader.give_extra("users", _value(reader, m), m, 0.8)
     for key in ("people", "concurrent", "streams", "concurrency_is"):
