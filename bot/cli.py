@@ -27,10 +27,25 @@ class Command:
 
 
 COMMANDS: dict[str, Command] = {
+    "ask": Command(
+        "bot.commands.ask",
+        "Answer one question: does it fit, on what, and what to change if not.",
+        'gpufit ask "13B fine-tune QLoRA"',
+    ),
+    "chat": Command(
+        "bot.commands.chat",
+        "Answer questions and follow-ups, at a prompt or from a pipe.",
+        'echo "bge-large on cpu, 5 rps" | gpufit chat',
+    ),
     "parse": Command(
         "bot.commands.parse",
         "Show what was understood of a question, without answering it.",
         'gpufit parse "sdxl lora on 12 GB" --json',
+    ),
+    "catalog": Command(
+        "bot.commands.catalog",
+        "Look up models and devices, or add a team's own.",
+        'gpufit catalog show "llama 3 8b"',
     ),
     "estimate": Command(
         "bot.commands.estimate",

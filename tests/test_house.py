@@ -28,7 +28,9 @@ def test_imports_point_inward() -> None:
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.parametrize("statement", ["import bot.cli", "import bot.estimate", "import bot.evaluate", "import bench_agent"])
+@pytest.mark.parametrize(
+    "statement", ["import bot.cli", "import bot.estimate", "import bot.evaluate", "import bench_agent"]
+)
 def test_start_imports_nothing_heavy(statement: str) -> None:
     """No room imports torch, transformers, Slack, NumPy or a network client merely by being imported."""
     assert modules_after(statement).isdisjoint(HEAVY)

@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 
+from bot.commands.team import add_overrides, team_catalogue, team_policy
 from bot.errors import BadUsage
 
 
@@ -15,18 +16,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print what was understood and the whole advice as JSON")
     parser.add_argument("--lang", choices=("en", "es"), help="language of the answer (default: that of the question)")
     parser.add_argument("--plain", action="store_true", help="no colour, ASCII only")
+    add_overrides(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Prints the answer; exit code 3 where none is possible without more from the user."""
     from bot.answering import answer
     from bot.commands.surface import terminal
-    from rules.catalog.catalogue import Catalogue
 
     question = " ".join(args.question)
     if not question.strip():
         raise BadUsage("the question is empty")
-    answered = answer(question, catalogue=Catalogue.load(), lang=args.lang)
+    catalogue = team_catalogue(args.overrides)
+    answered = answer(question, catalogue=catalogue, policy=team_policy(args.overrides), lang=args.lang)
     if args.json:
         print(json.dumps(answered.json(), ensure_ascii=False, indent=2))
     else:

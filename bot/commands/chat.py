@@ -7,6 +7,8 @@ import contextlib
 import sys
 from collections.abc import Iterator
 
+from bot.commands.team import add_overrides, team_catalogue, team_policy
+
 LEAVE = frozenset(("exit", "quit", ":q", "salir"))
 GREETING = (
     "Ask what a model needs, for example: llama 3 8b lora on a 4090\n"
@@ -18,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.add_argument("--lang", choices=("en", "es"), help="language of the answers (default: that of each question)")
     parser.add_argument("--plain", action="store_true", help="no colour, ASCII only")
+    add_overrides(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -25,9 +28,9 @@ def run(args: argparse.Namespace) -> int:
     from bot.answering import answer
     from bot.commands.surface import terminal
     from bot.questions.parsed import Parsed
-    from rules.catalog.catalogue import Catalogue
 
-    catalogue, surface = Catalogue.load(), terminal(args.plain)
+    catalogue, policy = team_catalogue(args.overrides), team_policy(args.overrides)
+    surface = terminal(args.plain)
     previous: Parsed | None = None
     for line in _lines():
         if line.lower() in LEAVE:
@@ -35,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
         if not line:
             previous = None
             continue
-        answered = answer(line, catalogue=catalogue, lang=args.lang, previous=previous)
+        answered = answer(line, catalogue=catalogue, policy=policy, lang=args.lang, previous=previous)
         sys.stdout.write(f"{answered.text(surface)}\n")
         sys.stdout.flush()
         previous = answered.parsed

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from bot.commands.batch import lines_of
+from bot.commands.team import add_overrides, team_catalogue
 from bot.errors import BadUsage
 
 
@@ -16,6 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("question", nargs="*", help="the question, in plain words")
     parser.add_argument("--batch", metavar="FILE", help="many questions, one a line; - reads standard input")
     parser.add_argument("--json", action="store_true", help="print JSON (with --batch: JSON Lines)")
+    add_overrides(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -23,9 +25,8 @@ def run(args: argparse.Namespace) -> int:
     if bool(args.question) == bool(args.batch):
         raise BadUsage("give either a question or --batch FILE")
     from bot.questions.parse import parse
-    from rules.catalog.catalogue import Catalogue
 
-    catalogue = Catalogue.load()
+    catalogue = team_catalogue(args.overrides)
     if args.question:
         understood = parse(" ".join(args.question), catalogue).to_json()
         print(json.dumps(understood, ensure_ascii=False, indent=2) if args.json else "\n".join(_text(understood)))

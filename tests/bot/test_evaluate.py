@@ -124,7 +124,12 @@ def test_low_confidence_is_reported_but_not_judged() -> None:
 
 @pytest.mark.parametrize(
     ("case", "expected"),
-    [({"sharding": None}, False), ({"sharding": "ddp"}, False), ({"sharding": "zero1"}, True), ({"sharding": "tp2"}, True)],
+    [
+        ({"sharding": None}, False),
+        ({"sharding": "ddp"}, False),
+        ({"sharding": "zero1"}, True),
+        ({"sharding": "tp2"}, True),
+    ],
 )
 def test_sharded_means_spread(case: dict[str, Any], expected: bool) -> None:
     """Plain data parallelism is not sharding."""
@@ -163,4 +168,10 @@ def test_whole_evaluation_is_quick() -> None:
     ]
     result = evaluate(rows)
     assert time.perf_counter() - start < 20
-    assert result.kinds == {"train_memory": 420, "train_speed": 110, "infer_memory": 286, "infer_speed": 518, "verdict": 112}
+    assert result.kinds == {
+        "train_memory": 420,
+        "train_speed": 110,
+        "infer_memory": 286,
+        "infer_speed": 518,
+        "verdict": 112,
+    }
