@@ -76,7 +76,8 @@ def classical_training_footprint(workload: TrainingWorkload, model: ModelSpec) -
         Note("media_assumed", {"field": "features", "value": int(run["features"]), "reason": "media_default_features"}),
         Note("media_classical_training", {"samples": samples}),
     ]
-    return _assemble(_range(row["model_bytes"]), Range(data * 0.2, data, data * 4), notes)
+    narrow, wide = run["data_range"]
+    return _assemble(_range(row["model_bytes"]), Range(data * narrow, data, data * wide), notes)
 
 
 def _samples(given: Given[float] | None) -> float | None:

@@ -67,7 +67,7 @@ def _phases(
 
     value = asked.value_bytes
     positions = asked.batch * max(77, int(pipeline.facts.get("text_tokens", 0))) * pipeline.guidance_batch
-    text = positions * 12 * 4096 * value if sizes.text_encoders else 0.0
+    text = positions * float(tables()["denoiser"]["text_encode_values"]) * value if sizes.text_encoders else 0.0
     samples = asked.batch * pipeline.guidance_batch
     denoise = denoiser_bytes(pipeline, view, samples, value, asked.eager)
     latents = asked.batch * view.latents * 16 * 4.0

@@ -74,8 +74,8 @@ def _frozen_parts(pipeline: Pipeline, text: bool, vae: bool) -> list[Part]:
 
 def _kept_bytes(pipeline: Pipeline, view: Canvas, precision: Precision, offloaded: bool) -> float:
     """Bytes that one picture keeps for the backward pass, plus those alive while one block is recomputed."""
-    # Autocast keeps 16-bit values with fp32 copies of norms and residuals, about a third more than pure 16 bits.
-    value = 2.0 * 1.35 if precision.autocast else precision.value_bytes
+    autocast = 2.0 * float(tables()["denoiser"]["train_autocast_share"])
+    value = autocast if precision.autocast else precision.value_bytes
     if pipeline.is_unet:
         column = _RECOMPUTED if precision.checkpointing else _ADAPTERS if precision.adapter else _FULL
         return view.latents * float(pipeline.facts["train_values_per_latent_pixel"][column]) * value

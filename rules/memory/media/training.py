@@ -11,7 +11,7 @@ from rules.memory.media.classical import classical_training_footprint
 from rules.memory.media.detection import boxes_note, is_detector
 from rules.memory.media.diffusion_training import diffusion_training_footprint
 from rules.memory.media.dual_encoder import pair_training_bytes
-from rules.memory.media.facts import engine, fitted, tables
+from rules.memory.media.facts import engine, tables
 from rules.memory.media.phases import Holder, Phase, Spread, assemble
 from rules.memory.media.states import Precision, adapters_of, precision_of, state_parts
 from rules.memory.media.transformer import training_bytes
@@ -59,7 +59,7 @@ def training_footprint(workload: TrainingWorkload, model: ModelSpec, device: Acc
     cpu = on_cpu(workload)
     runtime = engine(words(workload.framework)).runtime_bytes(cpu)
     holder = Holder(cpu=cpu, runtime_bytes=runtime, spread=_SPREAD, notes=notes)
-    cached = float(fitted()["reserved_share_transformer"]) * 0.25 * activations.bytes
+    cached = float(tables()["transformer"]["training_cached_share"]) * activations.bytes
     weights = next(part.bytes for part in states if part.name == "weights")
     return assemble(states, [Phase("backward", tuple(parts), cached)], holder, {"weights": weights})
 
@@ -102,8 +102,8 @@ def _sample_bytes(workload: TrainingWorkload, model: ModelSpec, precision: Preci
         precision.eager,
         precision.checkpointing,
     )
-    # A decoder block has cross attention besides: half as much again; the loss keeps logits in fp32 twice.
-    read = 1.5 * training_bytes(
+    # The loss keeps logits in fp32 twice.
+    read = float(tables()["transformer"]["decoder_share"]) * training_bytes(
         target,
         target,
         model.hidden,

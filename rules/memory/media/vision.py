@@ -63,8 +63,12 @@ def image_training_bytes(
             checkpointing,
         )
     kept = _by_pixels(model, image, _ANCHOR_TRAINING)
-    kept *= float(tables()["vision_training"]["autocast_share"]) if autocast else value_bytes / 4
-    return picture + kept * (0.4 if checkpointing else 1.0)
+    if autocast:
+        family = matching("vision", f"{model.hf_id} {model.family}")[1]
+        kept *= float(family.get("autocast_share", tables()["vision_training"]["autocast_share"]))
+    else:
+        kept *= value_bytes / 4
+    return picture + kept * (float(tables()["vision_training"]["checkpoint_share"]) if checkpointing else 1.0)
 
 
 def _by_pixels(model: ModelSpec, image: int, column: int) -> float:
