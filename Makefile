@@ -29,6 +29,7 @@ help:
 .venv/installed: pyproject.toml
 	test -x $(RUN)/python || $(PYTHON) -m venv .venv
 	$(RUN)/python $(PIP) -e .
+	$(RUN)/python -m compileall -q rules bench_agent bot
 	touch $@
 
 .venv-dev/installed: pyproject.toml constraints-test.txt

@@ -8,13 +8,16 @@ ranked options. From a cold interpreter, against a bare `import pydantic`: the w
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from statistics import median
 
+ROOT = Path(__file__).resolve().parent.parent
 QUESTIONS = (
     "13B fine-tune QLoRA",
     "llama 3 70b int4 on 2x4090, 8k ctx, 20 users",
@@ -54,6 +57,8 @@ def measure(repeats: int) -> dict[str, float]:
     from bot.questions.parse import parse
     from bot.questions.workload import to_workload
 
+    for package in ("rules", "bot"):
+        compileall.compile_dir(ROOT / package, quiet=1)  # as an installed package is
     estimator = Estimator()
     catalogue = estimator.catalogue
 

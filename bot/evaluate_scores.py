@@ -34,13 +34,20 @@ class Errors:
         if not known:
             return cls(len(rows), 0.0)
         sizes = sorted(abs(error) for error in known)
+
+        def within(limit: float) -> float:
+            return sum(size <= limit for size in sizes) / len(sizes)
+
         return cls(
             len(rows),
             len(known) / len(rows),
             median(sizes),
             quantile(sizes, 0.9),
-            *(sum(size <= limit for size in sizes) / len(sizes) for limit in (0.10, 0.15, 0.20, 0.25)),
-            bias=median(known),
+            within(0.10),
+            within(0.15),
+            within(0.20),
+            within(0.25),
+            median(known),
         )
 
     def plain(self) -> dict[str, Any]:

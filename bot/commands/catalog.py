@@ -65,18 +65,19 @@ def _show(args: argparse.Namespace) -> dict[str, Any]:
             return {"model": _known(asdict(catalogue.find_model(args.name).spec))}
         except UnknownName as no_model:
             near = ", ".join(dict.fromkeys((*no_model.suggestions, *no_device.suggestions)))
-            raise BadUsage(
-                f"{args.name!r} is neither a model nor a device" + (f"; near: {near}" if near else "")
-            ) from None
+            hint = f"; near: {near}" if near else ""
+            raise BadUsage(f"{args.name!r} is neither a model nor a device{hint}") from None
 
 
 def _search(args: argparse.Namespace) -> list[dict[str, Any]]:
     catalogue = team_catalogue(args.overrides)
     words = [word for text in args.words for word in text.lower().split()]
-    found = [
-        row for row in _names(catalogue) if all(word in row["name"].lower() or word in row["also"] for word in words)
-    ]
+    found = [row for row in _names(catalogue) if _holds(row, words)]
     return found or list(_near(" ".join(words), _names(catalogue)))
+
+
+def _holds(row: dict[str, Any], words: list[str]) -> bool:
+    return all(word in row["name"].lower() or word in row["also"] for word in words)
 
 
 def _names(catalogue: Catalogue) -> Iterator[dict[str, Any]]:
