@@ -24,6 +24,11 @@ def _of_them() -> re.Pattern[str]:
     )
 
 
+@cache
+def _leads_on() -> re.Pattern[str]:
+    return re.compile(rf"{word('followup')}\b")
+
+
 def merge(previous: Parsed, text: str, catalogue: NameSource) -> Parsed:
     """The question that a follow-up means: what it says replaces, what it leaves out stays.
 
@@ -60,6 +65,8 @@ def _spoilt(previous: Parsed, field: str) -> bool:
 
 
 def _stands_alone(new: Parsed) -> bool:
+    if _leads_on().match(new.text.lower().lstrip("¿ ")) and len(new.text) <= MAX_FOLLOWUP_CHARS:
+        return False
     named = new.fields.keys() & {"model", "params_b"}
     told = "task" in new.fields and "task" not in new.assumed
     return bool(named and (told or "hardware" in new.fields)) or len(new.text) > MAX_FOLLOWUP_CHARS

@@ -7,7 +7,7 @@ from functools import cache
 
 from bot.questions import numbers
 from bot.questions.devices import DeviceWords
-from bot.questions.hosts import GB, FindInstance, Mention, read_cpus, read_instances, read_macs, read_ram
+from bot.questions.hosts import GB, FindInstance, Mention, memory_before, read_cpus, read_instances, read_macs, read_ram
 from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, Needing, cue, word
 from bot.questions.reader import Reader
 
@@ -27,11 +27,6 @@ def _count_before() -> re.Pattern[str]:
         rf"{EDGE_BEFORE}(?P<count>{numbers.count_source()})(?:\s?[x*]\s?|\s)(?:of\s|de\s)?"
         rf"(?:(?P<gb>\d{{1,3}})\s?{GB}[\s\-](?:vram\s)?)?(?:{between}\s?(?:of\s|de\s)?){{0,2}}$"
     )
-
-
-@cache
-def _memory_before() -> re.Pattern[str]:
-    return re.compile(rf"{EDGE_BEFORE}(?P<gb>\d{{1,3}})\s?{GB}[\s\-](?:vram\s)?(?:nvidia\s)?$")
 
 
 @cache
@@ -114,7 +109,7 @@ def _read_cards(reader: Reader, words: DeviceWords, found: list[Mention]) -> Non
             if before.group("gb") and memory is None:
                 memory = int(before.group("gb"))
             start = offset + before.start()
-        elif (before := _memory_before().search(head)) and memory is None:
+        elif (before := memory_before().search(head)) and memory is None:
             memory = int(before.group("gb"))
             start = offset + before.start()
         head = reader.left[max(0, start - 30) : start]

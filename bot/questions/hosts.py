@@ -71,6 +71,12 @@ _BOX_NAMES = {"macstudio": "Mac Studio", "macmini": "Mac mini", "macpro": "Mac P
               "mac": "Mac", "apple": "Apple"}  # fmt: skip
 
 
+@cache
+def memory_before() -> re.Pattern[str]:
+    """Memory that is written before a device: "24gb 3090"."""
+    return re.compile(rf"{EDGE_BEFORE}(?P<gb>\d{{1,3}})\s?{GB}[\s\-](?:vram\s)?(?:nvidia\s)?$")
+
+
 def read_ram(reader: Reader) -> None:
     for m in reader.matches(_ram()):
         before = reader.left[max(0, m.start() - 4) : m.start()]
@@ -96,10 +102,11 @@ def read_macs(reader: Reader, found: list[Mention]) -> None:
 
 
 def _add_mac(reader: Reader, found: list[Mention], m: re.Match[str], name: str) -> None:
-    if m.group("gb"):
-        name += f" {m.group('gb')}GB"
-    found.append(Mention(m.start(), name, 1))
-    reader.claim(m, "hardware", 0.9)
+    start, memory = m.start(), m.group("gb")
+    if memory is None and (before := memory_before().search(reader.left[max(0, start - 16) : start])):
+        memory, start = before.group("gb"), start - len(before.group(0))
+    found.append(Mention(start, f"{name} {memory}GB" if memory else name, 1))
+    reader.claim_range(start, m.end(), "hardware", 0.9)
 
 
 def read_instances(reader: Reader, found: list[Mention], find_instance: FindInstance) -> None:

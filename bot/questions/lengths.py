@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from functools import cache
 
 from bot.questions import numbers
-from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, Needing, word, words
+from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, Needing, cue, word, words
 from bot.questions.reader import Reader
 
 _N = rf"(?P<n>{numbers.NUMBER})\s?(?P<k>k|m)?"
 _OUT = rf"(?P<o>{numbers.NUMBER})\s?(?P<ok>k|m)?"
 _SMALL = r"(?P<n>\d{1,6})"
 _IS = r"(?:\s?[:=@]\s?|\s)?(?:around\s|about\s|of\s|de\s|~\s?|up\sto\s|hasta\s|a\s|to\s|is\s|unos\s|unas\s)?(?:~\s?)?"
+_PER_DEVICE_REACH = 10  # "bs 2 per gpu"
 MAX_CONTEXT = 100_000_000
 
 
@@ -36,6 +37,7 @@ def _patterns() -> dict[str, Needing]:
         "epochs": rf"(?P<n>\d{{1,4}})\s?{word('epochs')}",
         "frames": rf"{_SMALL}\s?{word('frames')}",
         "image_size": r"(?:@\s?)?(?P<n>\d{2,5})(?:\s?x\s?\d{2,5}(?:\s?px)?|\s?(?:px|pixels|pixeles|p))",
+        "context_flag": rf"-c\s{_N}",
         "context_after": rf"{ctx}{_IS}{_N}",
         "context_before": rf"{_N}[\s\-]?(?:\w{{3,9}}\s)?{ctx}",
     }
@@ -55,6 +57,7 @@ def _patterns() -> dict[str, Needing]:
         "epochs": (words("epochs"),),
         "frames": (words("frames"),),
         "image_size": (("x", "p"),),
+        "context_flag": (("c",),),
         "context_after": (words("context"),),
         "context_before": (words("context"),),
     }
@@ -70,7 +73,7 @@ def read_lengths(reader: Reader) -> None:
     p = _patterns()
     _read_counts(reader, p)
     _read_prompt_and_answer(reader, p)
-    for key in ("context_after", "context_before"):
+    for key in ("context_flag", "context_after", "context_before"):
         for m in list(reader.matches(p[key])):
             _give_context(reader, m)
 
@@ -105,6 +108,9 @@ def _read_counts(reader: Reader, p: dict[str, Needing]) -> None:
         values = [int(v) for v in re.findall(r"\d+", m.group("n") + m.group("more"))]
         if len(values) > 1:
             reader.extra.setdefault("batches", values)
+        near = reader.whole[m.start() : m.end() + _PER_DEVICE_REACH]
+        if cue("words", "per_device").search(near):
+            reader.extra["batch_per_device"] = True
         if values[0] == 0:
             reader.problem("batch_not_positive", "batch", batch=0)
         reader.give("batch", values[0], m)

@@ -14,9 +14,8 @@ from bot.questions.reader import Reader
 _SIZE = r"\d{1,6}(?:[.,]\d{1,3})?\s?[bm](?![a-z0-9])"
 _MIXTURE = r"\d{1,3}x\d{1,3}(?:\.\d)?b(?![a-z0-9])"
 _ACTIVE = r"a\d{1,3}(?:\.\d{1,2})?b(?![a-z0-9])"
-_VERSION = (
-    r"v?\d{1,2}(?:\.\d{1,2})?(?![\dkgx%,/]|\.\d|\s?(?:x|%|users|usuarios|gpus|cards|h100|a100|[2-5]0[5-9]0)(?![a-z]))"
-)
+_NOT_A_VERSION = r"x|%|bits?|users|usuarios|gpus|cards|h100|a100|[2-5]0[5-9]0"
+_VERSION = rf"v?\d{{1,2}}(?:\.\d{{1,2}})?(?![\dkgx%,/]|\.\d|\s?(?:{_NOT_A_VERSION})(?![a-z]))"
 _DETECTOR = r"(?:(?<=yolo)|(?<=yolo[\s\-]))v?\d{1,2}[nsmlx]6?(?![a-z0-9])"  # YOLO sizes: 8n … 26x, v5l6
 _HUB_ID = Needing(rf"(?<![\w./@])[a-z0-9][\w.\-]{{1,40}}/(?P<name>[a-z][\w.\-]{{2,80}}){EDGE_AFTER}", ("/",))
 _NAMED_SIZE = re.compile(
@@ -29,6 +28,7 @@ _BARE_SIZE = re.compile(
     rf"|(?<![\w.,/$])(?P<value_m>\d{{2,4}})\s?m(?:illion)?(?:\s(?:param\w*|model\w*))?(?![a-z0-9])"
     rf"|{EDGE_BEFORE}(?P<value_es>\d{{1,4}}(?:[.,]\d{{1,2}})?)\smil\smillones\sde\sparam\w*"
 )
+_RELEASE = re.compile(r"v?0\.\d")  # a file's release (v0.1), not a generation of the family
 _WORDED_SIZE_MIN = 3  # "a b", "un b" are no sizes
 _ACTIVATES = Needing(
     rf"{EDGE_BEFORE}(?:activa|active|activates?|activos|activan)\s(?:only\s|solo\s|just\s)?(?P<a>\d{{1,3}}(?:\.\d)?)\s?b(?![a-z])"
@@ -109,9 +109,12 @@ class ModelWords:
         active = float(pick["active"][0][1:-1]) if pick["active"] else None
         family = common["display"].get(stem, stem)
         dropped = set(common["variants"]["dropped"])
-        middle = [m.group(0) for m in parts if m.group("word") or m.group("version") or m.group("detector")]
+        said = [m.group(0) for m in parts if m.group("word") or m.group("version") or m.group("detector")]
+        release = [p for p in said if _RELEASE.fullmatch(p)][:1]
+        middle = [p for p in said if not _RELEASE.fullmatch(p)]
         if family not in common["families_with_v"]["names"]:
             middle = [re.sub(r"^v(?=\d)", "", p) for p in middle]
+            release = []
         kept = [p for p in middle if p not in dropped]
         tail = [t.replace(" ", "").upper().replace("X", "x") for t in (*pick["mix"][:1], *pick["size"][:1])] + [
             a.upper() for a in pick["active"]
@@ -129,7 +132,7 @@ class ModelWords:
         bare = "-".join([family, *kept])
         if squeezed(bare) in self._known and not pick["mix"]:
             return bare, size, active
-        return "-".join([bare, *tail]), size, active
+        return "-".join([bare, *tail, *release]), size, active
 
 
 def read_models(reader: Reader, words: ModelWords) -> None:

@@ -25,6 +25,7 @@ _SIXTEEN_BITS = ("bf16", "fp16")
 _SHARDERS = ("fsdp", "deepspeed", "ddp")  # named as a framework, but they say how a run is split
 _PLACES = {"cloud": "cloud", "on_prem": "on_premises"}
 _SECONDS_A_DAY = 86_400
+_GLOBAL_BATCH = 64  # sequences; more than one card takes at a time in common runs
 
 
 def to_workload(parsed: Parsed, catalogue: Catalogue) -> Workload | None:
@@ -116,12 +117,13 @@ def _training(fields: dict[str, Any], extra: Any) -> dict[str, Any]:
             "method": "method",
             "optimizer": "optimizer",
             "lora_rank": "lora_rank",
-            "batch": "micro_batch",
             "context": "seq_len",
             "samples": "dataset_samples",
             "dataset_tokens": "dataset_tokens",
         },
     )
+    if "batch" in fields:
+        said[_batch_field(fields, extra)] = Given(fields["batch"])
     names = "grad_accum packed compile double_quant sharding offload tp pp epochs"
     said |= _given(extra, {n: n for n in names.split()}) | _given(extra, {"resolution": "image_size"})
     if fields.get("task") == "pretraining":
@@ -137,6 +139,13 @@ def _training(fields: dict[str, Any], extra: Any) -> dict[str, Any]:
         full = fields.get("method") in (None, "full", "freeze")
         said["compute_dtype" if full and precision in (*_SIXTEEN_BITS, "fp8") else "weights_dtype"] = Given(precision)
     return said
+
+
+def _batch_field(fields: dict[str, Any], extra: Any) -> str:
+    """A large batch on several cards that is not called micro or per card is the batch of all of them."""
+    devices = sum(item["count"] for item in fields.get("hardware", ()))
+    whole = devices > 1 and fields["batch"] >= _GLOBAL_BATCH and fields["batch"] % devices == 0
+    return "global_batch" if whole and "batch_per_device" not in extra else "micro_batch"
 
 
 def _inference(fields: dict[str, Any], extra: Any) -> dict[str, Any]:

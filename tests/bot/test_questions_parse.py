@@ -101,6 +101,8 @@ def test_common_questions_are_read_whole(text: str, intent: str, expected: dict[
         ("yolov8x", "YOLO-v8x", None, None),
         ("whisper large v3 turbo", "whisper-large-v3-turbo", None, None),
         ("gpt2 124M", "gpt2", 0.124, None),
+        ("Mistral-7B-v0.3", "Mistral-7B-v0.3", 7, None),
+        ("mixtral-8x7b-instruct-v0.1", "Mixtral-8x7B", None, None),
         ("34b yi", "Yi-34B", 34, None),
         ("30b-a3b", None, 30, 3),
         ("un setenta B", None, 70, None),

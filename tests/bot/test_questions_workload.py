@@ -57,6 +57,16 @@ def test_inference_workload_says_only_what_was_said() -> None:
     assert workload("llama 3 8b, 20 concurrent requests").traffic.concurrency == 20
 
 
+def test_large_batches_on_several_cards_are_global() -> None:
+    """A batch of hundreds on several cards is all cards' batch, unless the text calls it micro or per card."""
+    whole = workload("train a 7B, batch 512, seq 4096, 32 H100")
+    assert isinstance(whole, TrainingWorkload)
+    assert (whole.global_batch, whole.micro_batch) == (Given(512), None)
+    each = workload("train a 7B, batch 64 per gpu on 4 H100")
+    assert isinstance(each, TrainingWorkload)
+    assert (each.global_batch, each.micro_batch) == (None, Given(64))
+
+
 def test_pretraining_is_a_method_of_training() -> None:
     """A question about pretraining becomes a training workload with that method and its tokens."""
     made = workload("pretrain a 1B on 20B tokens")
@@ -134,6 +144,12 @@ def test_spanish_followups() -> None:
     parsed = talk("¿me cabe un 70B en 2x4090?", "¿y en 8 bits?", "¿y en dos 3090?", "con 4")
     assert parsed.fields["weights_format"] == "int8"
     assert parsed.fields["hardware"] == [{"name": "RTX 3090", "count": 4}]
+
+
+def test_and_keeps_the_conversation() -> None:
+    """A message that begins with "what about" stays a follow-up even with model and hardware in it."""
+    parsed = talk("13B fine-tune QLoRA", "what about llama 3 8b on a 3090?")
+    assert (parsed.fields["method"], parsed.fields["model"]) == ("qlora", "Llama-3-8B")
 
 
 def test_a_whole_question_starts_afresh() -> None:
