@@ -172,6 +172,17 @@ def _assumed(notes: tuple[Note, ...]) -> dict[str, Any]:
     return found
 
 
+# What engines print of their memory, by the component of the footprint that it is.
+_LOGGED = {
+    "weights": "weights_gib",
+    "kv": "kv_gib",
+    "compute_buffer": "compute_buffer_gib",
+    "activation_peak": "activation_peak_gib",
+    "non_torch": "non_torch_gib",
+    "cuda_graphs": "cuda_graph_gib",
+}
+
+
 def _figure(value: float) -> float:
     return float(f"{value:.6g}")
 
@@ -192,8 +203,12 @@ def _predictions(plan: Plan, statistic: str | None) -> dict[str, Range]:
 def _inference_predictions(plan: Plan, statistic: str | None) -> dict[str, Range]:
     result = plan.footprint
     values = {"total_gib": _gib(_total(plan, statistic))}
-    for name, value in result.components.items():
-        values[f"{name}_gib"] = _gib(Range(value, value, value))
+    for component, key in _LOGGED.items():
+        if component in result.components:
+            value = result.components[component]
+            values[key] = _gib(Range(value, value, value))
+    if result.cpu_bytes:
+        values["cpu_weights_gib"] = _gib(Range(result.cpu_bytes, result.cpu_bytes, result.cpu_bytes))
     if result.kv_cache_tokens is not None:
         tokens = result.kv_cache_tokens
         values["kv_cache_tokens"] = Range(tokens, tokens, tokens)

@@ -6,6 +6,7 @@ the notes of a case are never read here, so a case with them and one without giv
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -56,6 +57,9 @@ def workload_of(case: Mapping[str, Any]) -> Workload:
         "hardware": _hardware(case),
         "domain": case.get("domain"),
     }
+    month = _month(case.get("source"))
+    if month is not None:
+        fields["software_month"] = {"value": month, "origin": "assumed", "reason": "month_of_the_report"}
     same, renamed = (_SAME_TRAINING, _RENAMED_TRAINING) if training else (_SAME_INFERENCE, _RENAMED_INFERENCE)
     for key, target in (*((k, k) for k in same), *renamed.items()):
         value = case.get(key)
@@ -74,6 +78,13 @@ def workload_of(case: Mapping[str, Any]) -> Workload:
 
 def _given(value: Any) -> dict[str, Any] | None:
     return None if value is None else {"value": value}
+
+
+def _month(source: Any) -> str | None:
+    """The month in which a report was seen, which dates its software where no version is given."""
+    seen = source.get("seen") if isinstance(source, Mapping) else None
+    found = re.search(r"\b(20[12]\d)-(0[1-9]|1[0-2])\b", seen) if isinstance(seen, str) else None
+    return found.group(0) if found else None
 
 
 def _hardware(case: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:

@@ -119,6 +119,7 @@ class TrainingWorkload:
     offload: Given[str] | None = None  # none | optimizer_cpu | params_cpu | activations_cpu, joined by +
     framework: Given[str] | None = None
     framework_version: Given[str] | None = None
+    software_month: Given[str] | None = None  # "2023-07": when the software is of, where its version is not said
     fp8_recipe: Given[str] | None = None
     image_size: Given[int] | None = None
     layers: Given[int] | None = None  # a model cut to so many layers
@@ -140,6 +141,7 @@ class InferenceWorkload:
     domain: str | None = None
     engine: Given[str] | None = None
     engine_version: Given[str] | None = None
+    software_month: Given[str] | None = None  # "2023-07": when the software is of, where its version is not said
     weights_format: Given[str] | None = None
     kv_dtype: Given[str] | None = None
     context: Given[int] | None = None

@@ -38,17 +38,18 @@ class Fit:
 def verdict(workload: Workload, footprint: Footprint, device: Accelerator, n_devices: int, policy: Policy) -> Fit:
     """Judges `footprint` on `n_devices` of `device`; the memory that the workload states for its hardware wins.
 
-    fits: the expected need is below `tight_above_share` of usable memory. oom: it is above `fails_above_share`.
-    tight: between the two, where the ranges of the laws do not decide.
+    fits: the expected need and a share of the doubt above it stay below `tight_above_share` of usable memory.
+    oom: the expected need is above `fails_above_share`. tight: between the two, where the laws do not decide.
     """
     usable = usable_for(workload, device, n_devices, policy)
     pooled = "kv_needed" in footprint.components
     need = _pool_need(footprint, usable) if pooled else _need(footprint, policy.fit.fragments_share_of_cache)
     ratio = need.expected / usable if usable > 0 else float("inf")
+    careful = need.expected + policy.fit.doubt_share * (need.high - need.expected)
     if ratio > policy.fit.fails_above_share:
         outcome: Outcome = "oom"
         reason = "fit_pool_holds_no_sequence" if pooled else "fit_need_above_usable"
-    elif ratio > policy.fit.tight_above_share:
+    elif careful > policy.fit.tight_above_share * usable:
         outcome, reason = "tight", "fit_near_the_limit"
     else:
         outcome, reason = "fits", "fit_below_the_limit"
@@ -84,7 +85,7 @@ def _need(footprint: Footprint, fragments: float) -> Range:
 
 def _pool_need(footprint: Footprint, usable: float) -> Range:
     devices = footprint.components.get("devices", 1.0)
-    spare = (footprint.components["kv"] - footprint.components["kv_needed"]) / devices
+    spare = (footprint.components["kv"] - footprint.components["kv_least"]) / devices
     fixed = footprint.allocated
     return Range(
         usable - spare - max(0.0, fixed.expected - fixed.low),

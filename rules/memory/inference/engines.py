@@ -46,6 +46,7 @@ class Engine:
     chunk_above: int = 0
     chunk_tokens: int = 0
     counts_context: bool = False
+    refuses_short_pool: bool = False
     graphs_in_pool: bool = False
     pads_mxfp4: int = 0
     # eager

@@ -87,6 +87,7 @@ def _paged(request: Request) -> Footprint:
         "weights": place.device,
         "kv": found.pool if request.card_known else kv,
         "kv_needed": found.needed,
+        "kv_least": found.least,
         "kv_per_token": found.shape.per_token,
         "activation_peak": found.activation,
         "non_torch": found.non_torch,

@@ -20,11 +20,15 @@ from rules.memory.usable import context_bytes
 from rules.units import GIB
 
 _LARGE_CARD_GIB = 70
+# An engine that cuts the window to its pool instead of refusing is still of no use below this many tokens.
+_LEAST_TOKENS = 2048
 
 
 @dataclass(frozen=True, slots=True)
 class PagedPool:
-    """Bytes of one rank. `pool` may be negative (the engine refuses to start); `needed` is one longest sequence."""
+    """Bytes of one rank. `pool` may be negative (the engine refuses to start); `needed` is one longest sequence, `least` the
+    pool below which the engine does not start.
+    """
 
     placement: Placement
     shape: CacheShape
@@ -35,6 +39,7 @@ class PagedPool:
     share: float
     pool: float
     needed: float
+    least: float
     tokens: float
     held: float | None
 
@@ -65,6 +70,8 @@ def pool(request: Request) -> PagedPool:
     block = positive_int(request.stated("block_size")) or engine.block_size
     length = math.ceil(request.context / block) * block
     needed = shape.sequence_bytes(length, held)
+    shortest = length if engine.refuses_short_pool else min(length, _LEAST_TOKENS)
+    least = shape.sequence_bytes(shortest, held)
     per_token = (needed - shape.state) / length if length else 0.0
     kept_states = shape.state * min(request.sequences, 256) if shape.state else 0.0
     tokens_held = max(0.0, room - kept_states) / per_token if per_token > 0 else 0.0
@@ -78,6 +85,7 @@ def pool(request: Request) -> PagedPool:
         share,
         room,
         needed,
+        least,
         math.floor(tokens_held / block) * block,
         held,
     )
@@ -162,13 +170,13 @@ def _graphs(request: Request) -> float:
 
 def refusal(found: PagedPool, request: Request) -> Note | None:
     """The note that the pool cannot hold one sequence of the longest length, or None where it can."""
-    if not request.card_known or found.pool >= found.needed:
+    if not request.card_known or found.pool >= found.least:
         return None
     return Note(
         "kv_pool_too_small",
         {
             "pool_gib": round(found.pool / GIB, 2),
-            "needed_gib": round(found.needed / GIB, 2),
+            "needed_gib": round(found.least / GIB, 2),
             "tokens": request.context,
         },
     )
