@@ -30,8 +30,8 @@ MODELS, DEVICES, OFFERS, OWNED = "models.jsonl", "gpus.csv", "offers.csv", "owne
 DEVICE_COLUMNS = (
     "name aliases vendor architecture compute_capability tier memory_gib memory_gb_marketed memory_gib_basis "
     "memory_type bandwidth_gb_s fp32_tflops tf32_dense bf16_dense fp16_dense fp8_dense int8_dense_tops fp4_dense tdp_w "
-    "interconnect pcie form_factor needs_server_chassis release_year list_price_usd street_price_usd price_date price_source "
-    "spec_source unverified_fields notes"
+    "interconnect pcie form_factor needs_server_chassis release_year list_price_usd street_price_usd price_date "
+    "price_source spec_source unverified_fields notes"
 ).split()
 OFFER_COLUMNS = (
     "provider instance region gpu n_gpus gpu_memory_gb_each vcpus ram_gib on_demand_usd_h spot_usd_h on_demand_eur_h "
@@ -87,7 +87,7 @@ def write_model_row(directory: Path, row: Mapping[str, Any]) -> Path:
 
 
 def write_device_row(directory: Path, row: Mapping[str, str]) -> Path:
-    """Adds a device row, or replaces the one of the same name; returns the file. Raises `CatalogError` if it is wrong."""
+    """Adds a device row, or replaces the one of the same name; returns the file. Raises `CatalogError`."""
     full = device_row(row)
     path = directory / DEVICES
     kept = [r for r in _csv_rows(path, DEVICE_COLUMNS, device_row) if r["name"].lower() != full["name"].lower()]

@@ -13,7 +13,7 @@ _MEMORY = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s*(?:g|gb|gib|gigs?)(?![a-z0-9]
 _GLUED_FORM = re.compile(r"(?<=\d)(sxm|pcie|nvl)")
 _TOKEN = re.compile(r"[a-z]*\d+[a-z]*\d*[a-z]*|[a-z]+|\d+")
 _SUFFIX = re.compile(r"(\d{4})(ti|super|s|d|xtx|xt|gre|m)$")
-_APPLE = re.compile(r"(?<![a-z0-9])m([1-9])[\s-]*(pro|max|ultra)?(?![a-z0-9])(?:.*?(\d+)[\s-]*core)?")
+_APPLE = re.compile(r"(?<![a-z0-9])m([1-9])[\s-]*(pro|max|ultra)?(?![a-z0-9])(?:.*?(\d+)[\s-]*core|\s+(\d+)$)?")
 _FORMS = {"sxm": "sxm", "sxm2": "sxm", "sxm3": "sxm", "sxm4": "sxm", "sxm5": "sxm", "sxm6": "sxm", "hgx": "sxm",
           "pcie": "pcie", "nvl": "nvl"}  # fmt: skip
 _DROPPED = frozenset(
@@ -79,7 +79,8 @@ class AcceleratorIndex:
         apple = _APPLE.search(text)
         if apple:
             chip = f"m{apple.group(1)}" + (f" {apple.group(2)}" if apple.group(2) else "")
-            cores = [f"{chip} {apple.group(3)}"] if apple.group(3) else []
+            stated = apple.group(3) or apple.group(4)
+            cores = [f"{chip} {stated}"] if stated else []
             for key in (*cores, chip):
                 if key in self._by_core:
                     return self._by_core[key], key.split()

@@ -124,8 +124,7 @@ class ModelIndex:
 
         Where name and size disagree by more than 5 %, the size picks the sibling, cuts the layers or scales.
         """
-        if params_b is not None and not (math.isfinite(params_b) and params_b > 0):
-            params_b = None
+        params_b, active_params_b = _plausible(params_b), _plausible(active_params_b)
         if not name or not name.strip():
             if params_b is None:
                 raise UnknownName("model", name or "")
@@ -142,7 +141,7 @@ class ModelIndex:
         vocabulary = self._vocabulary
         publisher, bare = names.split_publisher(rest)
         words = names.tokens(_PARENTHESIS.sub(" ", bare)) or names.tokens(bare)
-        stated = names.size_b(words)
+        stated = _plausible(names.size_b(words))
         sized = stated is not None or names.mixture(words) is not None
         attempts: list[tuple[How, list[str], bool]] = [("alias", words, False)]
         core = names.without_variant(words, vocabulary.variant)
@@ -158,9 +157,9 @@ class ModelIndex:
             found = self._listed(" ".join(tokens), by_core)
             if found:
                 row = self._best(found, publisher, params_b)
-                return self._reconciled(row, how, params_b, active_b, sized or how == "alias", stated)
+                return self._reconciled(row, how, params_b, active_b, sized, stated)
         if all(names.is_size(w) for w in core) and (params_b or stated):
-            return self._of_size(params_b or stated or 0.0, active_b or names.active_b(words))
+            return self._of_size(params_b or stated or 0.0, active_b or _plausible(names.active_b(words)))
         contained = self._contained(lineage or core, params_b or stated)
         if contained is not None:
             return self._reconciled(contained, "variant", params_b, active_b, sized, stated)
@@ -175,7 +174,7 @@ class ModelIndex:
                     return replace(
                         match, note="model_name_guessed", note_params={"name": name, "model": match.spec.display_name}
                     )
-            return self._neighbour(lineage or core, size, active_b or names.active_b(words), name)
+            return self._neighbour(lineage or core, size, active_b or _plausible(names.active_b(words)), name)
         raise UnknownName("model", name, self.suggestions(rest))
 
     def _listed(self, key: str, by_core: bool) -> list[int] | None:
@@ -343,6 +342,11 @@ class ModelIndex:
         found = process.extract(wanted, list(self._by_key), scorer=fuzz.WRatio, limit=4 * limit, score_cutoff=70)
         ids = dict.fromkeys(self._rows[self._by_key[key][0]]["hf_id"] for key, _, _ in found)
         return tuple(ids)[:limit]
+
+
+def _plausible(billions: float | None) -> float | None:
+    """The size where it could be one (a thousand to 100 trillion parameters), else None."""
+    return billions if billions is not None and 1e-6 <= billions <= 1e5 else None
 
 
 def _units(billions: float | None) -> float | None:
