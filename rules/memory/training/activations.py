@@ -36,8 +36,8 @@ def attention_saved(s: Setup) -> tuple[float, float, float]:
     width = s.linear_bytes
     if width == 4 and s.compute_bytes == 2 and (s.autocast or s.attention.startswith("flash")):
         width = 2.0
-    # Transformers materialises a mask for torch's own attention and then repeats keys and values for every head.
-    repeats = recipe.repeats_kv or (recipe.family == "hf" and (eager or s.attention == "sdpa"))
+    masked = recipe.sdpa_mask and s.attention == "sdpa" and shape.causal
+    repeats = recipe.repeats_kv or (recipe.family == "hf" and (eager or masked))
     repeats = repeats and shape.kv < shape.query
     keys = shape.query if repeats else shape.kv
     values = shape.value if repeats or shape.latent else shape.kv
@@ -64,7 +64,7 @@ def attention_saved(s: Setup) -> tuple[float, float, float]:
         backward += scores * (2 * width - width if shape.dropout else 8.0 - (probabilities - 4.0))
         forward = scores * (3 * width if shape.dropout else 8.0 + width)
     else:
-        if recipe.family == "hf" and s.attention == "sdpa" and shape.causal:
+        if masked:
             saved += width * s.length / s.batch
         # The kernel accumulates the query's gradient in fp32 and writes grouped heads' gradients for every query head.
         backward += 4.0 * shape.query if width == 2 else 0.0

@@ -32,6 +32,8 @@ class Recipe:
     norm: str
     loss: str
     logits_held: bool
+    gradients_kept: bool
+    sdpa_mask: bool
     packed: bool
     capped_tokens: int
     checkpointing: str

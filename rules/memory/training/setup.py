@@ -219,7 +219,7 @@ def resolve(workload: TrainingWorkload, model: ModelSpec) -> Setup:
         attention=attention,
         loss=loss,
         compiled=bool(_value(workload.compile)),
-        grads_alive=accumulation > 1,
+        grads_alive=accumulation > 1 or recipe.gradients_kept,
         offload_optimizer="optimizer" in offload or ("param" in offload and "cpu" in offload) or offload == "cpu",
         offload_params="param" in offload,
         offload_activations="activation" in offload,
