@@ -60,9 +60,9 @@ bench: .venv-dev/installed
 
 accuracy: .venv-dev/installed
 ifdef TRACE
-	$(ONE_THREAD) $(DEV)/python scripts/trace_grid.py
+	$(ONE_THREAD) $(DEV)/python -m scripts.trace_grid
 endif
-	$(ONE_THREAD) $(DEV)/python scripts/accuracy_report.py
+	$(ONE_THREAD) $(DEV)/python -m scripts.accuracy_report
 
 clean:
 	rm -rf .venv .venv-dev build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

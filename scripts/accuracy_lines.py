@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from bot.evaluate import Evaluation, Scored, sharded, verdict_groups, weights_class
 from bot.evaluate_scores import Errors
+from rules.memory.law import footprint
+from tests.accuracy.trace_comparison import TRACES, compare, read_traces
 
 JUDGED_FROM = 20
 """Groups with fewer rows are reported, not judged."""
@@ -45,7 +47,21 @@ def stated_statistic(rows: Iterable[Scored]) -> list[Scored]:
 
 def lines(evaluation: Evaluation) -> list[Line]:
     """Every target with what was reached, in the order of the report."""
-    return [*_inference(evaluation), *_training(evaluation), *_verdicts(evaluation)]
+    return [*_inference(evaluation), *_training(evaluation), *_verdicts(evaluation), *_traces()]
+
+
+def _traces() -> list[Line]:
+    if not TRACES.exists():
+        return []
+    errors = Errors.of(difference.error for difference in compare(footprint, read_traces()))
+    return [
+        _line(
+            "training law against the exact trace",
+            errors,
+            ("median", "≤", errors.median, _at_most, 0.03),
+            ("90th percentile", "≤", errors.p90, _at_most, 0.08),
+        )
+    ]
 
 
 def _line(

@@ -1,7 +1,7 @@
 """Scores every published case and writes docs/accuracy.md and the headline table of README.md.
 
-Run by `make accuracy`. Everything in both is computed here from tests/accuracy; nothing is typed in by hand but the
-peers' figures, which are read from their code as `accuracy_lines.peers` says.
+Run by `make accuracy` as `python -m scripts.accuracy_report`. Everything in both is computed here from tests/accuracy;
+nothing is typed in by hand but the peers' figures, which were read from their code (see `accuracy_lines.peers`).
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from accuracy_lines import Line, errors_of, lines, peers, percent, stated_statistic, training_rows
-
 from bot.evaluate import Evaluation, Scored, evaluate, verdict_groups
 from bot.evaluate_scores import Errors, grouped
+from rules.memory.law import footprint
+from scripts.accuracy_lines import Line, errors_of, lines, peers, percent, stated_statistic, training_rows
+from tests.accuracy.trace_comparison import TRACES, compare, read_traces, summaries, table
 
 ROOT = Path(__file__).resolve().parent.parent
 CASES = ROOT / "tests" / "accuracy" / "cases"
@@ -96,6 +97,7 @@ def _peers(evaluation: Evaluation) -> Iterator[str]:
 def _sections(evaluation: Evaluation) -> Iterator[str]:
     yield from _groups("Training", training_rows(evaluation))
     yield from _remaining(training_rows(evaluation))
+    yield from _traces()
     for key, title in (
         ("total_gib", "Inference: total"),
         ("weights_gib", "Inference: weights"),
@@ -159,6 +161,17 @@ def _remaining(rows: Sequence[Scored]) -> Iterator[str]:
             errors_of(row for row in stated if [c(row) for c in causes.values()].count(True) == 1 and holds(row)),
         )
     yield _row("none of the three", errors_of(row for row in stated if not any(c(row) for c in causes.values())))
+
+
+def _traces() -> Iterator[str]:
+    if TRACES.exists():
+        yield ""
+        yield "## Training: the law against the exact trace"
+        yield ""
+        yield "A training step run under fake tensors counts every byte that is allocated, without a GPU and without"
+        yield "any fitted constant (`gpufit-agent trace`; versions in tests/accuracy/traces.jsonl)."
+        yield ""
+        yield table(summaries(compare(footprint, read_traces())))
 
 
 def _recipe_open(row: Scored) -> bool:
