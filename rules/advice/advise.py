@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from rules.advice.candidates import option, recommended, reference_needs, wants_of
+from rules.advice.candidates import Proposal, owned, proposal, recommended, reference_needs, wants_of
 from rules.advice.classical import advise_classical
 from rules.advice.cpu_option import cpu_footprint, cpu_option
 from rules.advice.defaults import fill_inference, fill_training
@@ -28,10 +28,10 @@ from rules.catalog.errors import UnknownName
 from rules.catalog.model_names import ModelMatch
 from rules.catalog.models import ModelSpec
 from rules.memory.footprint import Footprint, Note
+from rules.memory.media import classical_spec
 from rules.policy import Policy
 from rules.workload import Given, InferenceWorkload, TrainingWorkload, Workload
 
-RULES_VERSION = "2026.11"
 _BECAUSE_PARTS = 4
 
 
@@ -63,10 +63,10 @@ def advise(workload: Workload, catalogue: Catalogue, policy: Policy) -> Advice:
     """
     if not workload.model.name and not workload.model.params_b:
         raise UnknownName("model", "", ())
+    if workload.domain == "classical" and workload.model.name:
+        return advise_classical(workload, classical_spec(workload.model.name), catalogue)
     match = catalogue.find_model(workload.model.name, workload.model.params_b, workload.model.active_params_b)
     model = match.spec
-    if model.domain == "classical":
-        return advise_classical(workload, model, catalogue)
     if isinstance(workload, InferenceWorkload) and workload.weights_format is None and match.weights_format:
         workload = replace(workload, weights_format=Given(match.weights_format))
     stated = _stated(workload, catalogue, policy)
@@ -96,34 +96,32 @@ def _filled(workload: Workload, model: ModelSpec, stated: _Stated) -> tuple[Work
 
 
 def _shown(workload: Workload, model: ModelSpec, catalogue: Catalogue, policy: Policy, stated: _Stated) -> _Shown:
-    """The stated hardware first, then the tiers' candidates; a CPU where it may serve."""
+    """The stated hardware first, then the team's own hosts, then the tiers' candidates; a CPU where it may serve."""
     wants = wants_of(workload)
-    found: list[Option] = []
-    judged = device = None
-    if stated.device is not None:
-        device = stated.device
-        judged = judge(workload, model, device, stated.count, policy)
-        found.append(option(device, stated.count, judged, policy, (Note("option_stated"),), wants))
+    found: list[Proposal] = []
     cpu: Option | None = None
-    if isinstance(workload, InferenceWorkload) and device is None:
+    if stated.device is not None:
+        judged = judge(workload, model, stated.device, stated.count, policy)
+        found.append(proposal(stated.device, judged, policy, (Note("option_stated"),), wants))
+    elif isinstance(workload, InferenceWorkload):
         cpu = cpu_option(workload, model, stated.cpu or catalogue.find_cpu(policy.cpu.reference), policy)
         if stated.cpu is not None and cpu is not None:
             return _Shown((cpu,), on_cpu=cpu_footprint(workload, model))
-    reference = catalogue.find_accelerator(policy.candidates.reference)
-    needs = reference_needs(workload, model, reference, policy)
+    found.extend(owned(workload, model, catalogue, policy, wants))
+    needs = reference_needs(workload, model, catalogue.find_accelerator(policy.candidates.reference), policy)
+    known = {(each.option.hardware, each.option.count) for each in found}
     for each in recommended(workload, model, catalogue.accelerators, needs, policy, wants):
-        if all((each.hardware, each.count) != (known.hardware, known.count) for known in found):
+        if (each.option.hardware, each.option.count) not in known:
             found.append(each)
     most = policy.candidates.options_shown - (1 if cpu is not None else 0)
-    found = [*found[:most], *([cpu] if cpu is not None else [])]
-    count = stated.count
-    if judged is None and found and found[0].kind != "cpu":
-        device, count = catalogue.find_accelerator(found[0].hardware), found[0].count
-        judged = judge(workload, model, device, count, policy)
-    on_cpu = None
-    if judged is None and cpu is not None and isinstance(workload, InferenceWorkload):
-        on_cpu = cpu_footprint(workload, model)
-    return _Shown(tuple(found), judged, device, count, on_cpu)
+    options = [each.option for each in found[:most]]
+    if cpu is not None:
+        options.append(cpu)
+    if found:
+        first = found[0]
+        return _Shown(tuple(options), first.judged, first.device, first.option.count)
+    on_cpu = cpu_footprint(workload, model) if cpu is not None and isinstance(workload, InferenceWorkload) else None
+    return _Shown(tuple(options), on_cpu=on_cpu)
 
 
 def _compose(
@@ -179,7 +177,6 @@ def _compose(
         warnings=_unique(warnings),
         fired=fired,
         catalogue_date=catalogue.as_of.isoformat(),
-        rules_version=RULES_VERSION,
     )
 
 

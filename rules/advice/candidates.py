@@ -16,6 +16,7 @@ from rules.advice.tiers import considerations, tier_of
 from rules.advice.types import Option
 from rules.catalog.accelerators import Accelerator
 from rules.catalog.capabilities import Finding, Wants, assess
+from rules.catalog.catalogue import Catalogue
 from rules.catalog.models import ModelSpec
 from rules.memory.errors import UnsupportedWorkload
 from rules.memory.footprint import Note, Range
@@ -23,6 +24,16 @@ from rules.memory.usable import usable_bytes
 from rules.policy import Policy
 from rules.units import to_gib
 from rules.workload import InferenceWorkload, TrainingWorkload, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """An option with what it was judged on."""
+
+    option: Option
+    device: Accelerator
+    judged: Judged
+
 
 _TIERS = ("consumer", "workstation", "enterprise")
 # Largest sensible number of cards in one machine of a tier.
@@ -60,18 +71,15 @@ def recommended(
     needs: Mapping[int, Range],
     policy: Policy,
     wants: Wants,
-) -> tuple[Option, ...]:
-    """Options of the three tiers, best first in each; `needs` maps a device count to the need on a reference card."""
+) -> tuple[Proposal, ...]:
+    """Proposals of the three tiers, best first in each; `needs` maps a device count to the need on a reference card."""
     on_mac = isinstance(workload, InferenceWorkload) and _engine(workload) in _MAC_ENGINES
     pool = [c for c in _candidates(accelerators, needs, policy, on_mac) if not _excluded(c.device, wants)]
-    options: list[Option] = []
+    found: list[Proposal] = []
     for tier in _TIERS:
-        options.extend(
-            _of_tier(
-                tier, sorted((c for c in pool if c.tier == tier), key=lambda c: c.order), workload, model, policy, wants
-            )
-        )
-    return tuple(options[: policy.candidates.options_shown])
+        ranked = sorted((c for c in pool if c.tier == tier), key=lambda c: c.order)
+        found.extend(_of_tier(tier, ranked, workload, model, policy, wants))
+    return tuple(found)
 
 
 def reference_needs(workload: Workload, model: ModelSpec, reference: Accelerator, policy: Policy) -> dict[int, Range]:
@@ -109,20 +117,14 @@ def _candidates(
 
 def _of_tier(
     tier: str, ranked: list[_Candidate], workload: Workload, model: ModelSpec, policy: Policy, wants: Wants
-) -> Iterator[Option]:
+) -> Iterator[Proposal]:
     """The smallest that fits and, where it is another card, the one with the most bandwidth of a like size."""
     first = _first_that_fits(ranked, workload, model, policy)
     if first is None:
         return
     candidate, judged = first
-    yield option(
-        candidate.device,
-        candidate.count,
-        judged,
-        policy,
-        (Note("option_smallest_that_fits", {"tier": tier}, "T5"),),
-        wants,
-    )
+    reason = Note("option_smallest_that_fits", {"tier": tier}, "T5")
+    yield proposal(candidate.device, judged, policy, (reason,), wants)
     roomier = [
         c
         for c in ranked
@@ -135,7 +137,7 @@ def _of_tier(
     if second is not None:
         candidate, judged = second
         reason = Note("option_more_room_and_bandwidth", {"rate_gb_s": candidate.device.bandwidth_gb_s}, "T4")
-        yield option(candidate.device, candidate.count, judged, policy, (reason,), wants)
+        yield proposal(candidate.device, judged, policy, (reason,), wants)
 
 
 def _first_that_fits(
@@ -148,22 +150,20 @@ def _first_that_fits(
     return None
 
 
-def option(
+def proposal(
     device: Accelerator,
-    count: int,
     judged: Judged,
     policy: Policy,
     reasons: tuple[Note, ...],
     wants: Wants,
-    kind: str = "gpu",
-) -> Option:
-    """The shown form of a judged placement."""
-    fit = judged.fit
-    found = assess(device, wants)
-    return Option(
-        hardware=device.name,
+    host: str | None = None,
+) -> Proposal:
+    """The shown form of a judged placement; `host` names a machine that the team owns."""
+    fit, count = judged.fit, judged.placed.workload.hardware[0].count
+    shown = Option(
+        hardware=f"{host} ({device.name})" if host else device.name,
         count=count,
-        kind="own" if kind == "own" else "gpu",
+        kind="own" if host else "gpu",
         tier=tier_of(device),
         parallelism=judged.placed.plan,
         outcome="tight" if judged.fits and judged.cache_is_short else fit.outcome,
@@ -171,8 +171,26 @@ def option(
         usable_gib=to_gib(fit.usable_bytes),
         headroom_gib=to_gib(fit.usable_bytes - judged.demand.expected),
         reasons=reasons,
-        warnings=(*judged.placed.notes, *considerations(device, count, policy), *(_note(f) for f in found)),
+        warnings=(
+            *judged.placed.notes,
+            *considerations(device, count, policy),
+            *(_note(found) for found in assess(device, wants)),
+        ),
     )
+    return Proposal(shown, device, judged)
+
+
+def owned(
+    workload: Workload, model: ModelSpec, catalogue: Catalogue, policy: Policy, wants: Wants
+) -> Iterator[Proposal]:
+    """The team's own hosts that hold it, on as few of a host's devices as will do."""
+    for host in catalogue.owned:
+        device = catalogue.find_accelerator(host.gpu)
+        for count in (n for n in range(1, host.n_gpus + 1) if host.n_gpus % n == 0):
+            judged = judge(workload, model, device, count, policy)
+            if judged.fits and not judged.cache_is_short:
+                yield proposal(device, judged, policy, (Note("option_owned", {"host": host.host}),), wants, host.host)
+                break
 
 
 def _note(finding: Finding) -> Note:

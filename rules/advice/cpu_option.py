@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from rules.advice.plan_view import gib_range
 from rules.advice.types import Option
 from rules.catalog.cpus import Cpu
 from rules.catalog.models import ModelSpec
 from rules.memory.errors import UnsupportedWorkload
-from rules.memory.footprint import Footprint, Note
+from rules.memory.footprint import Footprint, Note, Range
 from rules.memory.law import footprint
 from rules.policy import Policy
 from rules.units import to_gib
-from rules.workload import Hardware, InferenceWorkload
+from rules.workload import Given, Hardware, InferenceWorkload
 
+# What people run language models in on a CPU, where nothing else is said.
+_CPU_FORMAT = "gguf:Q4_K_M"
 # Ordinary host memory sizes in GiB; the option names the smallest that holds the need.
 _HOST_SIZES_GIB = (4, 8, 16, 32, 64, 128, 256, 512, 768, 1024, 1536)
 
@@ -35,10 +38,19 @@ def cpu_allowed(workload: InferenceWorkload, model: ModelSpec, policy: Policy) -
     return at_once <= policy.cpu.max_concurrency and active_b <= policy.cpu.interactive_active_params_b
 
 
+def on_cpu(workload: InferenceWorkload, model: ModelSpec) -> InferenceWorkload:
+    """The workload as a CPU would run it: files of llama.cpp for language models, nothing split."""
+    changes: dict[str, Any] = {"hardware": (Hardware(name="cpu", count=1),), "tp": None, "pp": None}
+    if model.domain == "llm":
+        changes["engine"] = Given("llama.cpp", origin="assumed", reason="default_engine_llama_cpp")
+        if workload.weights_format is None or workload.weights_format.origin == "assumed":
+            changes["weights_format"] = Given(_CPU_FORMAT, origin="assumed", reason="default_format_on_cpu")
+    return replace(workload, **changes)
+
+
 def cpu_footprint(workload: InferenceWorkload, model: ModelSpec) -> Footprint:
     """Host memory of the workload on a CPU."""
-    on_cpu = replace(workload, hardware=(Hardware(name="cpu", count=1),), tp=None, pp=None)
-    return footprint(on_cpu, model, None)
+    return footprint(on_cpu(workload, model), model, None)
 
 
 def cpu_option(workload: InferenceWorkload, model: ModelSpec, cpu: Cpu, policy: Policy) -> Option | None:
@@ -46,9 +58,10 @@ def cpu_option(workload: InferenceWorkload, model: ModelSpec, cpu: Cpu, policy: 
     if not cpu_allowed(workload, model, policy):
         return None
     try:
-        need = cpu_footprint(workload, model).device
+        found = cpu_footprint(workload, model)
     except UnsupportedWorkload:
         return None
+    need = max(found.device, Range(found.cpu_bytes, found.cpu_bytes, found.cpu_bytes), key=lambda r: r.expected)
     host_gib = next(
         (size for size in _HOST_SIZES_GIB if to_gib(need.high) <= size * policy.cpu.usable_host_share), None
     )
@@ -65,8 +78,15 @@ def cpu_option(workload: InferenceWorkload, model: ModelSpec, cpu: Cpu, policy: 
         need=gib_range(need),
         usable_gib=usable_gib,
         headroom_gib=usable_gib - to_gib(need.expected),
-        reasons=(Note("option_cpu_memory", {"host_gib": host_gib}, "I1"), cpu_feature_note(cpu)),
+        reasons=(_memory_note(workload, model, host_gib), cpu_feature_note(cpu)),
     )
+
+
+def _memory_note(workload: InferenceWorkload, model: ModelSpec, host_gib: int) -> Note:
+    fmt = on_cpu(workload, model).weights_format
+    if fmt is None or model.domain != "llm":
+        return Note("option_cpu_memory", {"host_gib": host_gib}, "I1")
+    return Note("option_cpu_memory_format", {"host_gib": host_gib, "format": fmt.value}, "I1")
 
 
 def cpu_feature_note(cpu: Cpu) -> Note:

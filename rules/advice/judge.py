@@ -69,7 +69,7 @@ def judge(
     replicas = isinstance(workload, TrainingWorkload) and workload.sharding is None and count > 1 and not shard
     if replicas and not result.fits:
         sharded = judge(workload, model, device, count, policy, shard=True)
-        if sharded.fits:
+        if sharded.fits or sharded.demand.expected < result.demand.expected:
             return sharded
     return result
 

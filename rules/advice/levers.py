@@ -155,6 +155,24 @@ def _model_offload(w: InferenceWorkload, model: ModelSpec) -> dict[str, Any] | N
     return _set(offload="model_cpu")
 
 
+def _sequential_offload(w: InferenceWorkload, model: ModelSpec) -> dict[str, Any] | None:
+    if model.domain != "diffusion" or _value(w.offload, "none") == "sequential_cpu":
+        return None
+    return _set(offload="sequential_cpu")
+
+
+def _denoiser_8_bit(w: InferenceWorkload, model: ModelSpec) -> dict[str, Any] | None:
+    if model.domain != "diffusion" or _weight_bits(_value(w.weights_format, "bf16")) <= 8:
+        return None
+    return _set(weights_format="fp8", text_encoder_format="fp8")
+
+
+def _offload_parameters(w: TrainingWorkload, model: ModelSpec) -> dict[str, Any] | None:
+    if _value(w.offload, "none") != "none" or model.domain != "llm":
+        return None
+    return _set(offload="params_cpu+optimizer_cpu")
+
+
 _TRAINING = (
     _Move("fused_loss", 0, _fused_loss),
     _Move("flash_attention", 0, _flash),
@@ -163,6 +181,7 @@ _TRAINING = (
     _Move("micro_batch_one", 1, _micro_batch_one),
     _Move("eight_bit_optimizer", 2, _eight_bit_optimizer),
     _Move("offload_optimizer", 2, _offload_optimizer),
+    _Move("offload_parameters", 2, _offload_parameters),
     _Move("half_length", 2, _half_length),
     _Move("to_lora", 3, _to_lora),
     _Move("to_qlora", 3, _to_qlora),
@@ -172,7 +191,9 @@ _INFERENCE = (
     _Move("kv_8_bit", 1, _kv_8_bit),
     _Move("batch_one", 1, _batch_one),
     _Move("weights_8_bit", 1, _weights(8)),
+    _Move("denoiser_8_bit", 1, _denoiser_8_bit),
     _Move("model_offload", 2, _model_offload),
+    _Move("sequential_offload", 2, _sequential_offload),
     _Move("half_context", 2, _half_context),
     _Move("fewer_sequences", 2, _one_sequence),
     _Move("weights_4_bit", 2, _weights(4)),

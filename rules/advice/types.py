@@ -12,6 +12,8 @@ from typing import Literal
 from rules.memory.footprint import Note, Param
 from rules.workload import Workload
 
+RULES_VERSION = "2026.11"
+
 Outcome = Literal["fits", "tight", "oom", "cpu", "unknown"]
 
 
@@ -167,4 +169,4 @@ class Advice:
     fired: tuple[Fired, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     catalogue_date: str = ""
-    rules_version: str = ""
+    rules_version: str = RULES_VERSION
