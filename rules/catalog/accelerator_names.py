@@ -63,6 +63,9 @@ class AcceleratorIndex:
         """
         text = re.sub(r"\s\+\s.*$", "", name.strip().lower())
         core, form, written = _split(text)
+        exact = self._exact.get(_plain(text))
+        if exact is not None and (memory_gib is None or not core):
+            return self.build(exact) if memory_gib is None else self._with_memory([exact], memory_gib)
         if not core or all(w in _GENERIC for w in core):
             memory = memory_gib or written
             if memory is None:

@@ -55,6 +55,15 @@ def row_from_config(config: Config, hf_id: str, safetensors_params: int | None =
     """
     if not isinstance(config, Mapping):
         raise CatalogError("config_not_an_object", row=hf_id, detail=type(config).__name__)
+    try:
+        return _row(config, hf_id, safetensors_params)
+    except CatalogError:
+        raise
+    except (TypeError, ValueError, AttributeError, KeyError, ArithmeticError) as exc:
+        raise CatalogError("config_field_invalid", row=hf_id, detail=str(exc)) from exc
+
+
+def _row(config: Config, hf_id: str, safetensors_params: int | None) -> dict[str, Any]:
     text = _text_config(config)
     kind = str(text.get("model_type") or config.get("model_type") or "")
     row: dict[str, Any] = {
