@@ -70,7 +70,9 @@ def _peaks(s: Setup, stage: Stage, st: Static) -> list[Peak]:
     head_bytes = s.special_bytes if s.quant_bytes else s.weight_bytes
     vocab = shape.vocab if s.predicts_tokens else 0
     if stage.last and vocab:
-        final = shape.hidden * (8.0 + 2 * s.compute_bytes) * loss_tokens * (width if plan.sequence_parallel else 1.0)
+        # The last norm's fp32 input, and for trained weights its normalised form and the head's input.
+        final = shape.hidden * (4.0 + (s.stream_bytes + s.compute_bytes if s.trained else 0.0)) * loss_tokens
+        final *= width if plan.sequence_parallel else 1.0
         forward_logits, backward_logits = logits_bytes(s)
         unit = loss_tokens * vocab / plan.tp
         trained_head = s.trained

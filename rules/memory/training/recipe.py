@@ -52,9 +52,20 @@ class Recipe:
 
 
 @cache
+def _eras() -> tuple[dict[str, Any], ...]:
+    return tuple(_data().get("era", ()))
+
+
+@cache
 def _rows() -> tuple[dict[str, Any], tuple[dict[str, Any], ...]]:
-    data = tomllib.loads(files("rules.memory.data").joinpath("recipes.toml").read_text(encoding="utf-8"))
+    data = _data()
     return data["default"], tuple(data["recipe"])
+
+
+@cache
+def _data() -> dict[str, Any]:
+    data: dict[str, Any] = tomllib.loads(files("rules.memory.data").joinpath("recipes.toml").read_text(encoding="utf-8"))
+    return data
 
 
 _VERSION = re.compile(r"([a-z][a-z_\-]*)[ =@:v]*(\d+(?:\.\d+)*)")
@@ -85,11 +96,23 @@ def find_recipe(framework: str | None, version: str | None) -> Recipe:
     for row in rows:
         if not all(word in name for word in row["match"]) or not any(word in name for word in row.get("any", [""])):
             continue
-        limits = row.get("before", {})
-        if any(versions.get(lib, (1 << 30,)) >= _numbers(limit) for lib, limit in limits.items()):
+        if not _before(row, versions):
             continue
         if any(versions.get(lib, (0,)) < _numbers(limit) for lib, limit in row.get("since", {}).items()):
             continue
-        known = {f.name for f in fields(Recipe)}
-        return Recipe(**{**default, **{k: v for k, v in row.items() if k in known}})
-    return Recipe(**default)
+        return _recipe(default, row, versions)
+    return _recipe(default, {}, versions)
+
+
+def _before(row: dict[str, Any], versions: dict[str, tuple[int, ...]]) -> bool:
+    """True where every library that `before` names is known to be older."""
+    return all(versions.get(lib, (1 << 30,)) < _numbers(limit) for lib, limit in row.get("before", {}).items())
+
+
+def _recipe(default: dict[str, Any], row: dict[str, Any], versions: dict[str, tuple[int, ...]]) -> Recipe:
+    """The row over what its family did at these versions, over the default."""
+    known = {f.name for f in fields(Recipe)}
+    family = row.get("family", default["family"])
+    old = [era for era in _eras() if era["family"] == family and _before(era, versions)]
+    merged = {k: v for part in (default, *old, row) for k, v in part.items() if k in known}
+    return Recipe(**merged)

@@ -17,6 +17,7 @@ from rules.memory.training.adapters import NO_ADAPTERS, Adapted, adapted
 from rules.memory.training.formats import DOUBLE_QUANT_SAVING, WeightFormat, value_bytes, weight_format
 from rules.memory.training.optimizers import Optimizer, find_optimizer
 from rules.memory.training.recipe import Recipe, find_recipe
+from rules.memory.training.releases import versions_of_month
 from rules.memory.training.shape import Shape, shape_of
 from rules.workload import Given, TrainingWorkload
 
@@ -98,6 +99,12 @@ def _text(given: Given[Any] | None) -> str | None:
     return str(value).strip().lower() if value is not None and str(value).strip() else None
 
 
+def _versions(workload: TrainingWorkload) -> str | None:
+    """The versions stated, else those that were current when the software is dated."""
+    month = _text(workload.software_month)
+    return _text(workload.framework_version) or (versions_of_month(month) if month else None)
+
+
 def resolve(workload: TrainingWorkload, model: ModelSpec) -> Setup:
     """Settles every setting of the workload. Raises `UnsupportedWorkload` where the model has no usable shape."""
     if not model.params_total or not (model.layers or model.hidden):
@@ -107,7 +114,7 @@ def resolve(workload: TrainingWorkload, model: ModelSpec) -> Setup:
     def assume(field: str, value: object, why: str = "training_default") -> None:
         assumed.append(Note("training_assumed", {"field": field, "value": str(value), "why": why}))
 
-    recipe = find_recipe(_text(workload.framework), _text(workload.framework_version))
+    recipe = find_recipe(_text(workload.framework), _versions(workload))
     hardware = sum(max(1, h.count) for h in workload.hardware if isinstance(h.count, int)) or None
     plan = parallel_plan(
         _text(workload.sharding),
