@@ -1,15 +1,18 @@
 """What a training step does on an NVIDIA GPU and not on a CPU, so that a trace on fake CPU tensors counts the former.
 
-Three differences change the peak and are corrected here:
+Four differences change the peak and are corrected here:
 
 * **Dropout.** CUDA keeps a one-byte mask (`native_dropout`); the CPU keeps scaled noise in the input's type. With
   dropout inside attention the CPU leaves its fused kernel for one that keeps batch x heads x length x length scores;
   CUDA's fused kernels drop inside and keep a random seed only.
 * **Autocast.** CUDA's cast policy runs layer norm, softmax, losses and powers in float32; the CPU's runs them in bf16.
+* **fp16 softmax.** Asked for a float32 result, CUDA's kernel reads fp16 scores and returns fp16 gradients (fp16 only);
+  the CPU copies scores and gradients to float32 first.
 * **Kernel workspaces.** Fused attention's backward accumulates the query's gradient in float32 and, with grouped
-  heads, writes key and value gradients for every query head before summing; bitsandbytes unpacks a 4-bit weight
-  before multiplying. Sizes are read from the kernels' sources (PyTorch's FlashAttention-2 and memory-efficient
-  backward, bitsandbytes' CUDA backend for more than 1,536 rows).
+  heads, writes key and value gradients for every query head before summing; softmax's backward first multiplies
+  gradient and output into a tensor of their size; bitsandbytes unpacks a 4-bit weight before multiplying. Sizes are
+  read from the kernels' sources (PyTorch's FlashAttention-2 and memory-efficient backward and its softmax,
+  bitsandbytes' CUDA backend for more than 1,536 rows).
 
 Not corrected: cuDNN attention (chosen by some torch versions on Hopper), cuBLAS workspaces (8 to 32 MiB), radix-sort
 and embedding scratch, fragmentation. They belong to the step from allocated to reserved and device memory.
@@ -74,6 +77,8 @@ class CudaBehaviour(TorchFunctionMode):
         kwargs = kwargs or {}
         if func is functional.dropout:
             return _dropout(*args, **kwargs)
+        if func is functional.softmax and kwargs.get("dtype") is torch.float32 and args[0].dtype is torch.float16:
+            return torch._softmax(args[0], args[1] if len(args) > 1 else kwargs["dim"], True)
         if func is functional.scaled_dot_product_attention:
             if len(args) > 4:
                 args = (*args[:4], 0.0, *args[5:])
@@ -99,6 +104,8 @@ def _float32(value: Any) -> Any:
 
 def workspace_bytes(func: Any, args: tuple[Any, ...], out: Any) -> int:
     """Bytes that the CUDA kernel for this operator allocates inside and frees at its end."""
+    if func is _aten._softmax_backward_data.default:
+        return int(args[0].numel() * args[0].element_size())
     if func is _FUSED_ATTENTION_BACKWARD:
         return _attention_backward_bytes(args[1], args[2])
     if func.namespace == "bitsandbytes" and func._opname == "gemm_4bit":
