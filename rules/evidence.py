@@ -117,5 +117,6 @@ def _training_words(case: Mapping[str, Any], fields: dict[str, Any]) -> None:
         fields["attention"] = {"value": case["attn_impl"]}
     elif case.get("flash_attention") is not None:
         fields["attention"] = {"value": "flash" if case["flash_attention"] else "eager"}
-    if case.get("trainable_params_m") is not None:
-        fields["trainable_params"] = {"value": case["trainable_params_m"] * 1e6}
+    millions = case.get("trainable_params_m")
+    if millions is not None:
+        fields["trainable_params"] = {"value": millions * 1e6 if isinstance(millions, (int, float)) else millions}

@@ -64,7 +64,9 @@ def _rows() -> tuple[dict[str, Any], tuple[dict[str, Any], ...]]:
 
 @cache
 def _data() -> dict[str, Any]:
-    data: dict[str, Any] = tomllib.loads(files("rules.memory.data").joinpath("recipes.toml").read_text(encoding="utf-8"))
+    data: dict[str, Any] = tomllib.loads(
+        files("rules.memory.data").joinpath("recipes.toml").read_text(encoding="utf-8")
+    )
     return data
 
 
