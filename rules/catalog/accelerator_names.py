@@ -10,6 +10,7 @@ from rules.catalog.accelerators import Accelerator, Tier
 from rules.catalog.errors import UnknownName
 
 _MEMORY = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s*(?:g|gb|gib|gigs?)(?![a-z0-9])")
+_COUNT = re.compile(r"^\d{1,3}\s*[x×]\s*")
 _GLUED_FORM = re.compile(r"(?<=\d)(sxm|pcie|nvl)")
 _TOKEN = re.compile(r"[a-z]*\d+[a-z]*\d*[a-z]*|[a-z]+|\d+")
 _SUFFIX = re.compile(r"(\d{4})(ti|super|s|d|xtx|xt|gre|m)$")
@@ -18,11 +19,13 @@ _FORMS = {"sxm": "sxm", "sxm2": "sxm", "sxm3": "sxm", "sxm4": "sxm", "sxm5": "sx
           "pcie": "pcie", "nvl": "nvl"}  # fmt: skip
 _DROPPED = frozenset(
     "nvidia geforce tesla amd radeon instinct intel rtx gtx rx gpu gpus card cards graphics graphic geforces tensor "
-    "core founders edition fe oc strix tuf aorus suprim class device one of two four a an the x board accelerator data "
-    "center dgx together datacenter centre vram ram memory hbm hbm2 hbm2e hbm3 hbm3e gddr6 gddr6x gddr7 single each "
-    "desktop modified modded mod free google cloud laptops gen generation series 1x".split()
+    "core founders edition fe oc strix tuf aorus suprim class device one of two four a an the board jetson "
+    "accelerator data center dgx together datacenter centre vram ram memory hbm hbm2 hbm2e hbm3 hbm3e gddr6 gddr6x "
+    "gddr7 single each desktop modified modded mod free google cloud laptops gen generation series 1x".split()
 )
-_GENERIC = frozenset("gpu gpus card cards geforce nvidia data centre center datacenter device graphics".split())
+_GENERIC = frozenset(
+    "consumer gaming modern gpu gpus card cards geforce nvidia data centre center datacenter device graphics".split()
+)
 _SPEAKING = frozenset("ti super laptop mobile max q d xt xtx gre ada pro nvl s server dual blackwell sff m".split())
 _SAME_MEMORY = 0.12  # stated and listed memory within 12 % are the same card (marketed GB, nvidia-smi GiB, torch GiB)
 
@@ -61,7 +64,7 @@ class AcceleratorIndex:
 
         A name that says nothing but a memory gives a generic device. Raises `UnknownName` with near matches.
         """
-        text = re.sub(r"\s\+\s.*$", "", name.strip().lower())
+        text = _COUNT.sub("", re.sub(r"\s\+\s.*$", "", name.strip().lower()))
         core, form, written = _split(text)
         exact = self._exact.get(_plain(text))
         if exact is not None and (memory_gib is None or not core):
@@ -73,7 +76,8 @@ class AcceleratorIndex:
             return generic_device(name or f"{memory:g} GiB GPU", memory)
         rows, core = self._rows_of(text, core)
         if not rows and core[-1].isdigit() and (fewer := self._rows_of(text, core[:-1])[0]):
-            rows, written, core = fewer, float(core[-1]), core[:-1]
+            listed = any(self._distance(i, float(core[-1])) <= _SAME_MEMORY for i in fewer)
+            rows, written, core = fewer, float(core[-1]) if listed else written, core[:-1]
         if not rows:
             raise UnknownName("accelerator", name, self.suggestions(name))
         return self._variant(rows, " ".join(core), text, form, memory_gib, written)
@@ -123,13 +127,14 @@ class AcceleratorIndex:
         assert memory is not None
         return self._with_memory(ordered, memory)
 
-    def _with_memory(self, ordered: list[int], memory: float) -> Accelerator:
-        def distance(i: int) -> float:
-            row = self._rows[i]
-            return min(abs(float(row[k]) / memory - 1) for k in ("memory_gib", "memory_gb_marketed"))
+    def _distance(self, i: int, memory: float) -> float:
+        row = self._rows[i]
+        return min(abs(float(row[k]) / memory - 1) for k in ("memory_gib", "memory_gb_marketed"))
 
-        nearest = self.build(min(ordered, key=distance))
-        if distance(min(ordered, key=distance)) <= (0.03 if nearest.unified_memory else _SAME_MEMORY):
+    def _with_memory(self, ordered: list[int], memory: float) -> Accelerator:
+        best = min(ordered, key=lambda i: self._distance(i, memory))
+        nearest = self.build(best)
+        if self._distance(best, memory) <= (0.03 if nearest.unified_memory else _SAME_MEMORY):
             return nearest
         total = float(memory) if nearest.unified_memory else memory * nearest.memory_gib / nearest.memory_gb_marketed
         return replace(

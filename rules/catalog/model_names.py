@@ -292,31 +292,44 @@ class ModelIndex:
 
     def _neighbour(self, words: list[str], size_b: float, active_b: float | None, name: str) -> ModelMatch:
         """A row of the same family, else of a reference family, scaled to the size."""
-        first = next((w for w in words if w.isalpha() and len(w) > 1), None)
-        rows = range(len(self._rows))
-
-        def usable(i: int, families: bool) -> bool:
-            row = self._rows[i]
-            text = row.get("modality") == "text" and row.get("hidden")
-            if not text or bool(row.get("moe")) != bool(active_b):
-                return False
-            if families and first:
-                return row["arch_type"] in _DECODERS and any(first in spelling for spelling in self._tokens[i])
-            if row["arch_type"] != "decoder":
-                return False
-            return bool(active_b) or row["family"] in _REFERENCE_FAMILIES
-
-        pool = [i for i in rows if usable(i, True)] if first else []
-        pool = pool or [i for i in rows if usable(i, False)] or [i for i in rows if self._rows[i].get("hidden")]
-        if not pool:
+        nearest = self._nearest(words, size_b, active_b)
+        if nearest is None:
             raise UnknownName("model", name, self.suggestions(name))
-        nearest = min(pool, key=lambda i: abs(math.log(self._rows[i]["params_total"] / (size_b * 1e9))))
         base = self.spec(nearest)
         near = abs(size_b * 1e9 / base.params_total - 1) <= _NEAR
         spec = base if near else scaled_to(base, size_b * 1e9, _units(active_b))
         spec = replace(spec, origin="neighbour", hf_id=name or base.hf_id, aliases=())
         params = {"model": base.display_name, "row_b": f"{base.params_b:.3g}", "stated_b": f"{size_b:.4g}"}
         return ModelMatch(spec, "neighbour", note="model_scaled_from_neighbour", note_params=params)
+
+    def _nearest(self, words: list[str], size_b: float, active_b: float | None) -> int | None:
+        """The row to scale: a decoder of the family, any row of it, what a word says of the domain, a reference."""
+
+        def distance(i: int) -> float:
+            row = self._rows[i]
+            params = (row.get("components") or {}).get("denoiser") or row["params_total"]
+            return abs(math.log(params / (size_b * 1e9)))
+
+        first = next((w for w in words if w.isalpha() and len(w) > 1), None)
+        family = [i for i, spellings in enumerate(self._tokens) if first and any(first in s for s in spellings)]
+        decoders = [i for i in family if self._scalable(i, active_b) and self._rows[i]["arch_type"] in _DECODERS]
+        if not decoders and (domain := next((w for w in words if w in self._vocabulary.domain), None)):
+            family = [self._by_id[self._vocabulary.domain[domain].lower()]]
+        others = [i for i in family if self._rows[i]["arch_type"] not in _DECODERS]
+        reference = [
+            i
+            for i in range(len(self._rows))
+            if self._scalable(i, active_b)
+            and self._rows[i]["arch_type"] == "decoder"
+            and (active_b or self._rows[i]["family"] in _REFERENCE_FAMILIES)
+        ]
+        with_images = [i for i in family if self._rows[i]["arch_type"] == "decoder" and not self._rows[i].get("moe")]
+        pool = decoders or others or with_images or reference
+        return min(pool, key=distance) if pool else None
+
+    def _scalable(self, i: int, active_b: float | None) -> bool:
+        row = self._rows[i]
+        return row.get("modality") == "text" and bool(row.get("hidden")) and bool(row.get("moe")) == bool(active_b)
 
     def _respelled(self, words: list[str]) -> list[str] | None:
         """The tokens with unknown words replaced by the nearest known word, or None where nothing comes near."""

@@ -39,6 +39,7 @@ class Vocabulary:
     lineage: Mapping[str, str]
     alias: Mapping[str, str]
     size: Mapping[float, str]
+    domain: Mapping[str, str]
 
 
 @cache
@@ -64,6 +65,7 @@ def vocabulary() -> Vocabulary:
         lineage={key(k): key(v) for k, v in raw["lineage"].items()},
         alias={key(k): v for k, v in raw["alias"].items()},
         size={float(k): v for k, v in raw["size"].items()},
+        domain={key(k): v for k, v in raw["domain"].items()},
     )
 
 

@@ -111,8 +111,13 @@ def with_other_head(model: ModelSpec) -> ModelSpec | None:
 def scaled_to(model: ModelSpec, params: float, active: float | None = None) -> ModelSpec:
     """A neighbour of about `params` parameters: depth and width grow together (cube root), head size stays.
 
-    `params_total` is then set to `params` itself; the split of a neighbour is an estimate and the caller says so.
+    For a diffusion pipeline `params` is the denoiser, and the encoders stay. Else `params_total` is set to `params`
+    itself; the split of a neighbour is an estimate and the caller says so.
     """
+    if model.components:
+        parts = replace(model.components, denoiser=round(params))
+        total = parts.denoiser + sum(parts.text_encoders.values()) + (parts.vae or 0)
+        return replace(model, components=parts, params_total=total, params_active=total, aliases=())
     scale = (params / model.params_total) ** (1 / 3)
     if model.moe or not model.hidden or not model.heads or not model.layers:
         spec = with_layers(model, *layers_for(model, params)) if model.layers else model
