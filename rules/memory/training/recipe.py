@@ -45,6 +45,7 @@ class Recipe:
     fused_qkv: bool
     repeats_kv: bool
     gathers_all: bool
+    gathers_ahead: bool
     fused_mlp: bool
     zero_stage: int
     statistic: str

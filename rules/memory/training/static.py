@@ -150,6 +150,8 @@ def static(s: Setup, stage: Stage) -> Static:
             buckets = (per_layer + per_layer_routed) * s.gather_bytes * 2
         elif plan.fsdp:
             buckets = 0.0
+        if plan.fsdp and s.recipe.gathers_ahead:
+            gathered = layer * stage.layers + root
         if plan.fsdp and s.recipe.gathers_all and not s.trained:
             gathered = weights * shard
         if not plan.fsdp:
