@@ -68,7 +68,7 @@ _FLOAT32_UNDER_AUTOCAST = frozenset(
 _HALF = (torch.bfloat16, torch.float16)
 
 
-class CudaBehaviour(TorchFunctionMode):
+class CudaBehaviour(TorchFunctionMode):  # type: ignore[misc]
     """Runs dropout, fused attention and autocast the way that CUDA does, on CPU tensors."""
 
     def __torch_function__(
@@ -119,8 +119,8 @@ def _attention_backward_bytes(query: torch.Tensor, key: torch.Tensor) -> int:
     rounded_length = -(-length // 128) * 128
     row_sums = 4 * batch * heads * rounded_length
     if query.dtype not in _HALF:  # the memory-efficient kernel accumulates in its float32 output
-        return row_sums
+        return int(row_sums)
     step = 32 if head_dim <= 128 else 64
     query_gradient = 4 * batch * heads * rounded_length * (-(-head_dim // step) * step)
     grouped = 2 * batch * heads * key.shape[2] * head_dim * query.element_size() if key.shape[1] != heads else 0
-    return row_sums + query_gradient + grouped
+    return int(row_sums + query_gradient + grouped)

@@ -52,10 +52,11 @@ class TraceRefused(TraceError):
 class TraceRequest:
     """One step to trace. Exactly one of `config` (a Hugging Face config) and `own_module` (`module:callable`) is set.
 
-    `micro_batch` and `seq_len` are sequences and tokens; an own module brings its own batch. With `grad_accum` over 1 the
-    gradients of earlier passes are alive in the forward of the later ones. `weights_dtype` (of what is
-    not quantised) is fp32 for full fine-tuning under mixed precision and `compute_dtype` otherwise, if not given. `lora_targets` is
-    `all_linear` or the layers' last names joined by commas. Raises `TraceRefused` for an unknown word.
+    `micro_batch` and `seq_len` are sequences and tokens; an own module brings its own batch. With `grad_accum` over 1
+    the gradients of earlier passes are alive in the forward of the later ones. `weights_dtype` (of what is not
+    quantised) is fp32 for full fine-tuning under mixed precision and `compute_dtype` otherwise, if not given.
+    `lora_targets` is `all_linear` or the layers' last names joined by commas. Raises `TraceRefused` for an unknown
+    word.
     """
 
     name: str = "model"

@@ -27,7 +27,7 @@ def rounded_bytes(size_bytes: int) -> int:
     return -(-size_bytes // ALLOCATION_GRANULE_BYTES) * ALLOCATION_GRANULE_BYTES
 
 
-class StorageCounter(TorchDispatchMode):
+class StorageCounter(TorchDispatchMode):  # type: ignore[misc]
     """Live and peak bytes, the peak by phase. Enter it inside a `FakeTensorMode` (or without, on real CPU tensors)."""
 
     def __init__(self, workspace: Callable[[Any, tuple[Any, ...], Any], int] | None = None) -> None:

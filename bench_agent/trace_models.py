@@ -18,7 +18,7 @@ from torch import nn
 from bench_agent.exact_memory import TraceRefused, TraceRequest
 
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
-_OPTIMIZED_LORA_ALPHA = 2  # alpha is this times the rank; it scales values and takes no memory
+_LORA_ALPHA_PER_RANK = 2  # scales values, takes no memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def _from_config(request: TraceRequest) -> nn.Module:
     dtype = DTYPES[request.loaded_dtype]
     try:
         with torch.device("meta"):
-            return kind._from_config(config, dtype=dtype, attn_implementation=request.attention)  # type: ignore[no-any-return]
+            return kind._from_config(config, dtype=dtype, attn_implementation=request.attention)
     except (ValueError, ImportError) as exc:
         raise TraceRefused(str(exc).splitlines()[0]) from exc
 
@@ -161,10 +161,8 @@ def _with_adapters(model: nn.Module, request: TraceRequest) -> nn.Module:
         names = [name for name in names if name.rpartition(".")[2] in wanted]
     if not names:
         raise TraceRefused(f"lora_targets: no layer of the model matches {request.lora_targets!r}")
-    config = LoraConfig(
-        r=request.lora_rank, lora_alpha=_OPTIMIZED_LORA_ALPHA * request.lora_rank, target_modules=names
-    )
-    return get_peft_model(model, config)  # type: ignore[no-any-return]
+    config = LoraConfig(r=request.lora_rank, lora_alpha=_LORA_ALPHA_PER_RANK * request.lora_rank, target_modules=names)
+    return get_peft_model(model, config)
 
 
 def catalogue_row(model: nn.Module, name: str) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """One training step, twice, under torch's fake tensors, with the live bytes of every phase counted.
 
-The loop is a plain one: forward (loss from the model's own default loss), backward, optimizer step, gradients set to None. The second step has the optimizer's states from the start. The model
-runs in training mode on fake CPU tensors with CUDA's behaviour where it differs (`bench_agent.cuda_behaviour`); fake
-CUDA tensors are no choice, since their backward aborts a process whose torch has no CUDA.
+The loop is a plain one: forward (loss from the model's own default loss), backward, optimizer step, gradients set to
+None. The second step has the optimizer's states from the start. The model runs in training mode on fake CPU tensors
+with CUDA's behaviour where it differs (`bench_agent.cuda_behaviour`); fake CUDA tensors are no choice, since their
+backward aborts a process whose torch has no CUDA.
 """
 
 from __future__ import annotations
@@ -91,7 +92,8 @@ def _unpacked() -> Iterator[None]:
 def _autocast(request: TraceRequest) -> contextlib.AbstractContextManager[Any]:
     if not request.mixed_precision:
         return contextlib.nullcontext()
-    return torch.autocast("cpu", dtype=DTYPES[request.compute_dtype])
+    context: contextlib.AbstractContextManager[Any] = torch.autocast("cpu", dtype=DTYPES[request.compute_dtype])
+    return context
 
 
 @contextlib.contextmanager
@@ -125,7 +127,7 @@ def _optimizer(model: nn.Module, request: TraceRequest) -> torch.optim.Optimizer
         import bitsandbytes as bnb
 
         with unset_fake_temporarily():  # its two 256-entry code tables are computed from values
-            return bnb.optim.AdamW8bit(parameters, lr=1e-3)  # type: ignore[no-any-return]
+            return bnb.optim.AdamW8bit(parameters, lr=1e-3)
     implementation = {"adamw": {"foreach": True}, "adamw_loop": {"foreach": False}, "adamw_fused": {"fused": True}}
     return torch.optim.AdamW(parameters, lr=1e-3, **implementation[request.optimizer])
 
@@ -170,7 +172,7 @@ def _fake_4bit(parameter: Any, dtype: torch.dtype) -> nn.Parameter:
         dtype=dtype,
     )
     packed = nn.Parameter(torch.empty((-(-original.numel() // 2), 1), dtype=torch.uint8), requires_grad=False)
-    packed.quant_state = state  # type: ignore[attr-defined]
+    packed.quant_state = state
     return packed
 
 

@@ -98,9 +98,7 @@ def request_of(point: dict[str, Any]) -> TraceRequest:
     """The trace of one grid point."""
     settings = {key: value for key, value in point.items() if key not in ("shape", "layers")}
     name, layers = point["shape"], point["layers"]
-    return TraceRequest(
-        name=f"{name}-{layers}-layers" if layers else name, config=shape(name, layers), **settings
-    )
+    return TraceRequest(name=f"{name}-{layers}-layers" if layers else name, config=shape(name, layers), **settings)
 
 
 def workload_words(point: dict[str, Any], versions: dict[str, str]) -> dict[str, Any]:
