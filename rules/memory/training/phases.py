@@ -51,9 +51,12 @@ def _peaks(s: Setup, stage: Stage, st: Static) -> list[Peak]:
         return Peak(phase, together, sum(together.values()), rest, cpu)
 
     dequantised = _dequantised(s)
-    casts_forward, casts_layer, casts_kept = _casts(s, st, stage, checkpoints)
+    casts_forward, casts_layer, casts_kept, casts_head = _casts(s, st, stage, checkpoints)
     saved_block = layer.saved * tokens * width
     working = layer.peak * tokens * width
+    # In the backward pass the copy lives beside one of the three gradients of the MLP's inner width, not beside all.
+    inner = 2 * s.linear_bytes * (shape.intermediate or shape.moe_width * shape.moe_active) * tokens * width
+    beside_gradients = max(0.0, dequantised - inner)
     found = []
     # Forward: everything kept, and the block at work (its saved tensors come and go under checkpointing).
     forward_extra = (layer.forward_extra * tokens * width) + (saved_block if checkpoints else 0.0)
@@ -109,20 +112,22 @@ def _peaks(s: Setup, stage: Stage, st: Static) -> list[Peak]:
         peak(
             "backward",
             activations=kept,
-            block=extra + dequantised,
+            block=extra + beside_gradients,
             logits=held,
             gradients=first_gradients,
-            casts=max(casts_layer, casts_kept if not checkpoints else 0.0),
+            casts=max(casts_layer, casts_kept - casts_head),
             **passing,
         )
     )
+    # The first block goes last, before the embedding's own gradient is made.
+    late_gradients = all_gradients if s.grads_alive or shape.tied else all_gradients - st.embedding_gradient
     found.append(
         peak(
             "backward",
             activations=working if stage.in_flight <= 1 else kept * (1 - 1 / max(1.0, stage.layers)) + working,
-            block=dequantised,
+            block=beside_gradients,
             logits=held,
-            gradients=all_gradients,
+            gradients=max(0.0, late_gradients),
             casts=casts_layer,
             **passing,
         )
@@ -166,22 +171,22 @@ def _dequantised(s: Setup) -> float:
     return shape.hidden * max(shape.intermediate, shape.query, shape.moe_width) * 2.0 / s.plan.tp
 
 
-def _casts(s: Setup, st: Static, stage: Stage, checkpoints: bool) -> tuple[float, float, float]:
-    """16-bit casts of fp32 weights: alive in the forward pass, while one block goes backward, and kept at the loss."""
+def _casts(s: Setup, st: Static, stage: Stage, checkpoints: bool) -> tuple[float, float, float, float]:
+    """16-bit casts of fp32 weights: in the forward pass, in one block's backward, kept at the loss, of the head."""
     if s.compute_bytes == 4 or s.shard_upcast or s.plan.zero_stage >= 3:
-        return 0.0, 0.0, 0.0
+        return 0.0, 0.0, 0.0, 0.0
+    head = 2.0 * st.head_values
     if s.weight_bytes != 4:
         # The fp32 head of a k-bit base is cast for its product, and the cast is kept for the backward pass.
-        head = 2.0 * st.head_values if s.special_bytes == 4 and s.autocast else 0.0
-        return head, 0.0, head
+        head = head if s.special_bytes == 4 and s.autocast else 0.0
+        return head, 0.0, head, head
     if not (s.autocast_weights or (not s.trained and s.autocast)):
-        return 0.0, 0.0, 0.0
-    every = 2.0 * (st.linear_values + st.head_values)
+        return 0.0, 0.0, 0.0, 0.0
+    every = 2.0 * st.linear_values + head
     layer = 2.0 * st.linear_values / stage.layers
-    head = 2.0 * st.head_values
     if not checkpoints:
-        return every, every - head, every
-    return (every, layer, head) if s.trained else (layer + head, layer, head)
+        return every, layer, every, head
+    return (every, layer, head, head) if s.trained else (layer + head, layer, head, head)
 
 
 def _in_backward(s: Setup) -> bool:
