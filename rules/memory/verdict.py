@@ -16,7 +16,7 @@ from rules.catalog.accelerators import Accelerator
 from rules.memory.footprint import Footprint, Range
 from rules.memory.usable import usable_bytes
 from rules.policy import Policy
-from rules.workload import Workload
+from rules.workload import TrainingWorkload, Workload
 
 Outcome = Literal["fits", "tight", "oom"]
 
@@ -43,7 +43,9 @@ def verdict(workload: Workload, footprint: Footprint, device: Accelerator, n_dev
     """
     usable = usable_for(workload, device, n_devices, policy)
     pooled = "kv_needed" in footprint.components
-    need = _pool_need(footprint, usable) if pooled else _need(footprint, policy.fit.fragments_share_of_cache)
+    # A forward pass alone leaves no fragments that matter: its scratch is freed before the next one.
+    fragments = policy.fit.fragments_share_of_cache if isinstance(workload, TrainingWorkload) else 0.0
+    need = _pool_need(footprint, usable) if pooled else _need(footprint, fragments)
     ratio = need.expected / usable if usable > 0 else float("inf")
     careful = need.expected + policy.fit.doubt_share * (need.high - need.expected)
     if ratio > policy.fit.fails_above_share:
