@@ -41,7 +41,8 @@ def logits_bytes(s: Setup) -> tuple[float, float]:
         return head + 4.0, head + 8.0
     if s.compiled and s.recipe.family == "native":
         return head + 4.0, head + 8.0
-    return head + 8.0 + capped, held + 12.0 + capped
+    kept = held + capped + s.recipe.logits_extra
+    return max(head + 8.0 + capped, kept + 4.0), kept + 12.0
 
 
 def fused_bytes(s: Setup, tokens: float, head_trained: bool) -> float:

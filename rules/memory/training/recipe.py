@@ -32,6 +32,8 @@ class Recipe:
     norm: str
     loss: str
     logits_held: bool
+    logits_extra: float
+    adapts_experts: bool
     gradients_kept: bool
     sdpa_mask: bool
     packed: bool

@@ -6,7 +6,7 @@ Every value that was not stated is in `assumed`, with its message id, for the an
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rules.catalog.models import ModelSpec
@@ -133,7 +133,7 @@ def resolve(workload: TrainingWorkload, model: ModelSpec) -> Setup:
         assume("method", method)
     trained = method in ("full", "pretrain", "freeze")
     shape = shape_of(model, _whole(workload.layers), _cut(workload.dense_layers), recipe.untied_head)
-    adapters = NO_ADAPTERS if trained else _adapters(workload, shape, method, assume)
+    adapters = NO_ADAPTERS if trained else _adapters(workload, shape, method, recipe, assume)
     share = _trained_share(workload, shape, method)
 
     compute = _text(workload.compute_dtype)
@@ -174,7 +174,7 @@ def resolve(workload: TrainingWorkload, model: ModelSpec) -> Setup:
     if not known:
         assumed.append(Note("training_optimizer_unknown", {"name": name}))
     batch, length, packed = _sizes(workload, recipe, plan, model, assume)
-    checkpointing = _checkpointing(_text(workload.checkpointing), recipe, assume)
+    checkpointing = _checkpointing(_text(workload.checkpointing), recipe, kbit, assume)
     attention = _text(workload.attention) or recipe.attention
     loss = recipe.loss
     fused = _value(workload.fused_loss)
@@ -256,7 +256,7 @@ def _method(stated: str | None, weights: str | None) -> str:
     return "lora" if any(w in stated for w in ("adapter", "peft", "ia3", "prefix", "prompt", "oft", "vera")) else "full"
 
 
-def _adapters(workload: TrainingWorkload, shape: Shape, method: str, assume: Any) -> Adapted:
+def _adapters(workload: TrainingWorkload, shape: Shape, method: str, recipe: Recipe, assume: Any) -> Adapted:
     rank = _whole(workload.lora_rank)
     targets = _value(workload.lora_targets)
     if rank is None:
@@ -267,7 +267,11 @@ def _adapters(workload: TrainingWorkload, shape: Shape, method: str, assume: Any
         assume("lora_targets", targets)
     targets = tuple(str(t) for t in targets) if isinstance(targets, (list, tuple, set, frozenset)) else str(targets)
     experts = _value(workload.experts_trained)
-    return adapted(shape, targets, min(rank, 1 << 20), None if experts is None else bool(experts), method == "dora")
+    if experts is None and recipe.adapts_experts:
+        experts = True
+    found = adapted(shape, targets, min(rank, 1 << 20), None if experts is None else bool(experts), method == "dora")
+    stated = _number(workload.trainable_params)
+    return replace(found, weights=min(stated, 2.0 * shape.total)) if stated else found
 
 
 def _trained_share(workload: TrainingWorkload, shape: Shape, method: str) -> float:
@@ -322,10 +326,11 @@ def _sizes(
     return max(1.0, batch), max(1.0, length / plan.sequence_split), bool(recipe.packed if packed is None else packed)
 
 
-def _checkpointing(stated: str | None, recipe: Recipe, assume: Any) -> str:
+def _checkpointing(stated: str | None, recipe: Recipe, kbit: bool, assume: Any) -> str:
     if stated is None:
-        assume("checkpointing", recipe.checkpointing)
-        return recipe.checkpointing
+        default = "full" if kbit else recipe.checkpointing
+        assume("checkpointing", default)
+        return default
     if stated in ("full", "true", "yes", "on", "all", "1", "uniform", "block"):
         return "full" if recipe.checkpointing_on == "full" or stated in ("uniform", "block") else "selective_or_full"
     if stated.startswith("select"):
