@@ -19,11 +19,13 @@ This module needs no torch.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import selectors
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import cache
@@ -190,11 +192,12 @@ class _Child:
 
     def __init__(self, memory_gib: float) -> None:
         environment = dict(os.environ, OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error")
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  a file: a pipe that nobody reads would fill up
         self._process = subprocess.Popen(
             [sys.executable, "-m", "bench_agent.trace_child", str(memory_gib)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=self._errors,
             env=environment,
         )
 
@@ -223,8 +226,8 @@ class _Child:
 
     def _last_words(self) -> str:
         code = self._process.wait()
-        assert self._process.stderr is not None
-        text = self._process.stderr.read()[-_STDERR_KEPT_BYTES:].decode(errors="replace").strip()
+        self._errors.seek(max(0, self._errors.seek(0, os.SEEK_END) - _STDERR_KEPT_BYTES))
+        text = self._errors.read().decode(errors="replace").strip()
         reason = f"signal {-code}" if code < 0 else f"exit {code}"
         return f"{reason}: {text.splitlines()[-1]}" if text else reason
 
@@ -233,9 +236,7 @@ class _Child:
         if process.poll() is None:
             process.kill()
         process.wait()
-        for stream in (process.stdin, process.stdout, process.stderr):
+        for stream in (process.stdin, process.stdout, self._errors):
             if stream is not None:
-                try:
+                with contextlib.suppress(BrokenPipeError):
                     stream.close()
-                except BrokenPipeError:
-                    continue

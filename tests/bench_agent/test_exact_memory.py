@@ -243,6 +243,9 @@ def crash():
 def wrong():
     return Net()
 
+def greedy():
+    return bytearray(1 << 40)
+
 class NoLoss(Net):
     def forward(self, x):
         return self.layer(x)
@@ -271,13 +274,14 @@ def own_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.torch
 def test_own_modules_are_traced_and_their_faults_are_errors(own_modules: Path) -> None:
-    """A good module is traced after a crash, a refusal and a missing loss; each fault is one line."""
+    """A good module is traced after a crash, too large a one, a refusal and a missing loss; each fault is one line."""
     pytest.importorskip("torch")
-    names = ("crash", "wrong", "no_loss", "absent", "make")
+    names = ("crash", "greedy", "wrong", "no_loss", "absent", "make")
     requests = [TraceRequest(own_module=f"own:{name}", compute_dtype="fp32") for name in names]
-    crash, wrong, no_loss, absent, made = trace_many(requests, TIME_LIMIT_S)
+    crash, greedy, wrong, no_loss, absent, made = trace_many(requests, TIME_LIMIT_S)
     assert isinstance(crash, TraceError)
     assert "signal 6" in str(crash)
+    assert str(greedy) == "the trace needs more memory than its bound"
     assert isinstance(wrong, TraceRefused)
     assert isinstance(no_loss, TraceRefused)
     assert "loss" in str(no_loss)
