@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from bot.answers.words import Words
@@ -40,16 +41,25 @@ def render(advice: Advice, words: Words, surface: Surface, questions: Sequence[s
 
 @cache
 def _template() -> Any:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
 
     env = Environment(
-        loader=PackageLoader("bot.answers"),
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        bytecode_cache=_bytecode_cache(FileSystemBytecodeCache),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         autoescape=False,  # plain text, not HTML
     )
     return env.get_template("terminal.j2")
+
+
+def _bytecode_cache(kind: Any) -> Any:
+    """Compiled templates in the user's own cache folder; None where none can be written."""
+    try:
+        return kind()
+    except (OSError, RuntimeError):
+        return None
 
 
 class _View:

@@ -28,7 +28,6 @@ from rules.catalog.errors import UnknownName
 from rules.catalog.model_names import ModelMatch
 from rules.catalog.models import ModelSpec
 from rules.memory.footprint import Footprint, Note
-from rules.memory.media import classical_spec
 from rules.policy import Policy
 from rules.workload import Given, InferenceWorkload, TrainingWorkload, Workload
 
@@ -64,6 +63,8 @@ def advise(workload: Workload, catalogue: Catalogue, policy: Policy) -> Advice:
     if not workload.model.name and not workload.model.params_b:
         raise UnknownName("model", "", ())
     if workload.domain == "classical" and workload.model.name:
+        from rules.memory.media import classical_spec
+
         return advise_classical(workload, classical_spec(workload.model.name), catalogue)
     match = catalogue.find_model(workload.model.name, workload.model.params_b, workload.model.active_params_b)
     model = match.spec

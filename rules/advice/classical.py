@@ -7,7 +7,6 @@ from rules.advice.types import Advice, Fired, ModelSummary, Option
 from rules.catalog.catalogue import Catalogue
 from rules.catalog.models import ModelSpec
 from rules.memory.footprint import Note
-from rules.memory.media import inference_footprint
 from rules.workload import Hardware, InferenceWorkload, Workload
 
 _ANY_CPU = "any CPU of the last ten years"
@@ -15,6 +14,8 @@ _ANY_CPU = "any CPU of the last ten years"
 
 def advise_classical(workload: Workload, model: ModelSpec, catalogue: Catalogue) -> Advice:
     """A CPU is enough; says the kilobytes or megabytes and why a GPU would idle (I1)."""
+    from rules.memory.media import inference_footprint
+
     run = InferenceWorkload(model=workload.model, hardware=(Hardware(name="cpu"),))
     need = inference_footprint(run, model, None)
     shown = gib_range(need.device)
