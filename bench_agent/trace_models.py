@@ -7,6 +7,7 @@ the catalogue, with the parameters counted on the modules, so that the memory la
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,10 +16,18 @@ from typing import Any
 import torch
 from torch import nn
 
+from bench_agent.cuda_behaviour import CudaBehaviour
 from bench_agent.exact_memory import TraceRefused, TraceRequest
 
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 _LORA_ALPHA_PER_RANK = 2  # scales values, takes no memory
+
+# Function modes are off while autograd runs, so the recomputation enters its own.
+_CHECKPOINTING = {
+    "use_reentrant": False,
+    "preserve_rng_state": False,
+    "context_fn": lambda: (contextlib.nullcontext(), CudaBehaviour()),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +54,7 @@ def build(request: TraceRequest) -> Built:
     if request.method == "qlora":
         _quantise(model, request)
     if request.checkpointing:
-        model.gradient_checkpointing_enable(
-            gradient_checkpointing_kwargs={"use_reentrant": False, "preserve_rng_state": False}
-        )
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=_CHECKPOINTING)
     if request.method in ("lora", "qlora"):
         model = _with_adapters(model, request)
     model.train()
