@@ -14,7 +14,7 @@ SHELL := /bin/bash
 PYTHON ?= python3.11
 JOBS ?= 2
 SAMPLE ?= 13B fine-tune QLoRA
-CASES := tests/accuracy/cases
+SOURCES := rules bench_agent bot scripts benchmarks tests
 
 RUN := .venv/bin
 DEV := .venv-dev/bin
@@ -42,8 +42,8 @@ run: .venv/installed
 	@$(RUN)/gpufit chat
 
 lint: .venv-dev/installed
-	$(DEV)/ruff check .
-	$(DEV)/ruff format --check .
+	$(DEV)/ruff check $(SOURCES)
+	$(DEV)/ruff format --check $(SOURCES)
 	$(DEV)/mypy
 	$(DEV)/lint-imports
 
