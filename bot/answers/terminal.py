@@ -19,6 +19,7 @@ _MARKS = {"fits": "✅", "cpu": "✅", "tight": "⚠️", "oom": "❌", "unknown
 _PLAIN_MARKS = {"fits": "[yes]", "cpu": "[yes]", "tight": "[tight]", "oom": "[no]", "unknown": "[?]"}
 _STYLES = {"bold": "1", "dim": "2", "green": "32", "yellow": "33", "red": "31", "cyan": "36"}
 _COLOUR_OF = {"fits": "green", "cpu": "green", "tight": "yellow", "oom": "red", "unknown": "yellow"}
+_NARROWEST_LAST_COLUMN = 30
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -87,9 +88,12 @@ class _View:
         """Breaks at the terminal's width; continuation lines are indented."""
         import textwrap
 
-        return "\n".join(
-            textwrap.wrap(text, max(40, self._surface.width), subsequent_indent=" " * indent, break_long_words=False)
+        start = " " * (len(text) - len(text.lstrip()))
+        width = max(40, self._surface.width)
+        lines = textwrap.wrap(
+            text.strip(), width, initial_indent=start, subsequent_indent=" " * indent, break_long_words=False
         )
+        return "\n".join(lines)
 
     def gib(self, value: float) -> str:
         return self._words.number(value, 1 if value >= 0.1 else 3)
@@ -160,10 +164,15 @@ class _View:
         keep = [i for i in range(len(head)) if any(row[i] for row in rows)]
         widths = {i: max(len(head[i]), *(len(row[i]) for row in rows)) for i in keep}
         last = keep[-1]
-        widths[last] = max(12, self._surface.width - sum(widths[i] + 2 for i in keep[:-1]) - 2)
-        lines = ["  " + self.style("  ".join(f"{head[i]:<{widths[i]}}" for i in keep).rstrip(), "dim")]
+        room = self._surface.width - 2 - sum(widths[i] + 2 for i in keep[:-1])
+        below = room < min(widths[last], _NARROWEST_LAST_COLUMN)
+        columns = keep[:-1] if below else keep
+        lines = ["  " + self.style("  ".join(f"{head[i]:<{widths[i]}}" for i in columns).rstrip(), "dim")]
         for row in rows:
-            lines.append("  " + "  ".join(f"{_cut(row[i], widths[i]):<{widths[i]}}" for i in keep))
+            cells = [_cut(row[i], room) if i == last else f"{row[i]:<{widths[i]}}" for i in columns]
+            lines.append("  " + "  ".join(cells))
+            if below and row[last]:
+                lines.append(self.style(self.wrap(f"      {row[last]}", 6), "dim"))
         return "\n".join(lines)
 
     def assumed(self, items: Iterable[Assumption]) -> str:

@@ -153,10 +153,12 @@ def _compose(
         quick_rule=rule_of_thumb,
     )
     notes, fired = apply_rules(facts, registered())
+    options = shown.options
     moves: tuple[Lever, ...] = ()
     if judged is not None and stated.device is not None:
         moves = levers(workload, model, stated.device, stated.count, policy, judged)
         outcome, verdict = stated_verdict(workload, model, stated.device, stated.count, judged, most)
+        options = (replace(options[0], outcome=outcome), *options[1:])
     elif shown.options and shown.options[0].kind != "cpu":
         outcome, verdict = option_verdict(model, shown.options)
     else:
@@ -169,7 +171,7 @@ def _compose(
         model=_summary(match),
         workload=workload,
         plan=plan,
-        options=shown.options,
+        options=options,
         levers=moves,
         limits=most,
         variants=variants(workload, model, policy, shown.device, shown.count) if judged else (),

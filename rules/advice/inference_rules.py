@@ -24,7 +24,7 @@ def cpu_serves_it(facts: Facts) -> Found | None:
 def cpu_concurrency(facts: Facts) -> Found | None:
     """High concurrency rules the CPU out, with the limit."""
     workload = _inference(facts)
-    if workload is None or workload.concurrency is None:
+    if workload is None or workload.concurrency is None or facts.device is not None:
         return None
     most = facts.policy.cpu.max_concurrency
     if workload.concurrency.value <= most:
