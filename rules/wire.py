@@ -6,8 +6,7 @@ stay cheap; pydantic is imported only when something is read or written.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from functools import cache
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -17,13 +16,17 @@ class WireError(ValueError):
     """Data from outside that does not fit the type; the text names the field and what is wrong with it."""
 
 
-@cache
-def _adapter(kind: Hashable) -> Any:
-    from pydantic import ConfigDict, TypeAdapter
+_adapters: dict[Any, Any] = {}
 
-    if not hasattr(kind, "__pydantic_config__"):
-        setattr(kind, "__pydantic_config__", ConfigDict(extra="forbid"))  # noqa: B010 - dataclasses declare no such slot
-    return TypeAdapter(kind)
+
+def _adapter(kind: Any) -> Any:
+    if kind not in _adapters:
+        from pydantic import ConfigDict, TypeAdapter
+
+        if not hasattr(kind, "__pydantic_config__"):
+            kind.__pydantic_config__ = ConfigDict(extra="forbid")
+        _adapters[kind] = TypeAdapter(kind)
+    return _adapters[kind]
 
 
 def read(kind: type[T], data: Mapping[str, Any]) -> T:

@@ -26,8 +26,9 @@ _LEAST_TOKENS = 2048
 
 @dataclass(frozen=True, slots=True)
 class PagedPool:
-    """Bytes of one rank. `pool` may be negative (the engine refuses to start); `needed` is one longest sequence, `least` the
-    pool below which the engine does not start.
+    """Bytes of one rank. `pool` may be negative (the engine refuses to start).
+
+    `needed` is one longest sequence, `least` the pool below which the engine does not start.
     """
 
     placement: Placement
