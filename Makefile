@@ -11,7 +11,7 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-PYTHON ?= python3.11
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
 JOBS ?= 2
 SAMPLE ?= 13B fine-tune QLoRA
 SOURCES := rules bench_agent bot scripts benchmarks tests

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from bot.answers.words import words
 from rules.catalog.accelerators import Accelerator
 from rules.catalog.catalogue import Catalogue
 from rules.catalog.errors import CatalogError
@@ -152,13 +153,24 @@ def _answer(plan: Plan, statistic: object) -> dict[str, Any]:
         "low": {key: _figure(value.low) for key, value in ranges.items()},
         "high": {key: _figure(value.high) for key, value in ranges.items()},
         "outcome": plan.fit.outcome if plan.fit else None,
-        "breakdown": [
-            {"part": part.name, "gib": round(to_gib(part.bytes), 4), "why": part.why, "params": dict(part.params)}
-            for part in plan.footprint.parts
-        ],
+        "breakdown": _breakdown(plan.footprint),
         "assumed": _assumed(plan.notes),
         "unsupported": None,
     }
+
+
+def _breakdown(result: Footprint) -> list[dict[str, Any]]:
+    say = words("en")
+    return [
+        {
+            "part": part.name,
+            "gib": round(to_gib(part.bytes), 4),
+            "why": part.why,
+            "params": dict(part.params),
+            "text": say.say(part.why, part.params),
+        }
+        for part in result.parts
+    ]
 
 
 def _assumed(notes: tuple[Note, ...]) -> dict[str, Any]:

@@ -127,7 +127,7 @@ def test_breakdown_sums_to_allocated() -> None:
     assert sum(part["gib"] for part in answer["breakdown"]) == pytest.approx(
         answer["predicted"]["allocated_gib"], rel=0.01
     )
-    assert all(part["part"] and part["why"] for part in answer["breakdown"])
+    assert all(part["text"] and part["text"] != part["why"] for part in answer["breakdown"])
 
 
 def test_inference_predicts_what_engines_log() -> None:
