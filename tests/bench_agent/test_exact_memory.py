@@ -344,11 +344,11 @@ def test_traces_agree_with_peaks_measured_on_a_gpu() -> None:
 
 @pytest.mark.torch
 def test_twenty_committed_traces_are_reproduced() -> None:
-    """A seeded twenty of the small configurations give the committed bytes again, to half a per cent."""
+    """A seeded twenty of the shallow models, which are the quick ones, give the committed bytes to half a per cent."""
     pytest.importorskip("bitsandbytes")
     lines = [json.loads(line) for line in (ACCURACY / "traces.jsonl").read_text(encoding="utf-8").splitlines()]
-    small = [line for line in lines if line["model"]["params_total"] < 1.3e9 and line["model"]["layers"] <= 26]
-    chosen = random.Random(20).sample(small, 20)
+    shallow = [line for line in lines if line["model"]["layers"] <= 14]
+    chosen = random.Random(20).sample(shallow, 20)
     requests = []
     for line in chosen:
         settings = {k: v for k, v in line["request"].items() if k not in ("shape", "layers")}
