@@ -92,7 +92,7 @@ def test_sdxl_lora_on_12_gb() -> None:
 
 
 def test_deepseek_v3_on_eight_h200() -> None:
-    """671 B parameters in fp8, embedding and head in bf16, over 8 cards: 78 GiB each, the latent cache on every card."""
+    """671 B parameters in fp8 over 8 cards are 78 GiB each, and every card holds the whole latent cache."""
     advice = ask("deepseek v3 on 8xH200")
     tables = 2 * 129280 * 7168
     by_hand = (671.03e9 - tables + 2 * tables) / 8 / GIB
