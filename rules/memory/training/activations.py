@@ -36,14 +36,14 @@ def attention_saved(s: Setup) -> tuple[float, float, float]:
     width = s.linear_bytes
     if width == 4 and s.compute_bytes == 2 and (s.autocast or s.attention.startswith("flash")):
         width = 2.0
-    masked = recipe.sdpa_mask and s.attention == "sdpa" and shape.causal
-    repeats = recipe.repeats_kv or (recipe.family == "hf" and (eager or masked))
-    repeats = repeats and shape.kv < shape.query
-    keys = shape.query if repeats else shape.kv
-    values = shape.value if repeats or shape.latent else shape.kv
+    masked = _masked_share(s)
+    repeats = 1.0 if recipe.repeats_kv or (recipe.family == "hf" and eager) else masked
+    repeats *= shape.kv < shape.query
+    keys = shape.kv + repeats * (shape.query - shape.kv)
+    values = shape.value if shape.latent else shape.kv + repeats * (shape.value - shape.kv)
     saved = (shape.query + keys + values + shape.value) * width + _LSE_BYTES * shape.heads
     if recipe.fused_qkv and not s.compiled:  # values are a view of the whole product, unless they were copied
-        saved += (shape.query + shape.kv + (shape.kv if repeats else 0)) * width
+        saved += (shape.query + shape.kv + repeats * shape.kv) * width
     if shape.latent:
         saved += shape.latent * (width * 2)
     backward = (shape.query + keys + values + shape.value) * width
@@ -64,13 +64,22 @@ def attention_saved(s: Setup) -> tuple[float, float, float]:
         backward += scores * (2 * width - width if shape.dropout else 8.0 - (probabilities - 4.0))
         forward = scores * (3 * width if shape.dropout else 8.0 + width)
     else:
-        if masked:
-            saved += width * s.length / s.batch
+        saved += masked * width * s.length / s.batch
         # The kernel accumulates the query's gradient in fp32 and writes grouped heads' gradients for every query head.
         backward += 4.0 * shape.query if width == 2 else 0.0
         if keys < shape.query:
             backward += 2 * shape.query * width
     return saved, backward, forward
+
+
+def _masked_share(s: Setup) -> float:
+    """Share of layers in which torch's attention gets a mask: all by some versions, those with a window beyond it."""
+    shape = s.shape
+    if s.attention != "sdpa" or not shape.causal or s.recipe.family != "hf":
+        return 0.0
+    if s.recipe.sdpa_mask:
+        return 1.0
+    return shape.window_share if shape.window and s.length > shape.window else 0.0
 
 
 def _reader_bytes(s: Setup, readers: int, adapted: int, width: float, shared: float) -> float:
@@ -103,6 +112,8 @@ def _casts_input(s: Setup, shared: float) -> bool:
 def _norm(s: Setup) -> float:
     """Bytes a token that one norm keeps, without its output."""
     h = s.shape.hidden
+    if s.shape.layer_norm and s.autocast and s.recipe.family == "hf":
+        return h * 4.0 + 8  # automatic mixed precision runs layer norm in fp32
     if s.shape.layer_norm or s.recipe.norm == "native" or s.compiled:
         return h * s.stream_bytes + 8
     kept = h * 4.0 + 4
@@ -122,7 +133,7 @@ def mlp_saved(s: Setup, width: int, gated: bool, adapted_down: bool) -> tuple[fl
         product = _reader_bytes(s, 1, int(adapted_down), width, b)
         return inner + product, 2 * b * width
     composed = s.shape.composed_gelu and s.recipe.family == "hf" and not gated
-    power = 4.0 if s.autocast_weights else b  # powers run in fp32 under autocast
+    power = 4.0 if s.autocast else b  # powers run in fp32 under autocast
     # Composed in torch operations, GELU keeps x, x^3 + x, tanh and half of x.
     inner = (3 * power + b if composed else (3 if gated else 1) * b) * width
     product = _reader_bytes(s, 1, int(adapted_down), width, b)
@@ -150,7 +161,7 @@ def _block(s: Setup, moe: bool) -> BlockBytes:
     h = shape.hidden
     output_bytes = s.stream_bytes
     attention, attention_backward, forward = attention_saved(s)
-    fused = s.recipe.fused_qkv and not s.trained
+    fused = (s.recipe.fused_qkv or shape.fused_qkv) and not s.trained
     readers = _reader_bytes(
         s, 1 if fused else 3, min(1, a.attention_readers) if fused else a.attention_readers, h, output_bytes
     )

@@ -79,7 +79,9 @@ def adapted(
     for name in _names(targets):
         leaf = name.rpartition(".")[2] if "." in name else name
         if "all" in name and ("linear" in name or name == "all"):
-            q = k = v = out = readers = down = True
+            out = readers = down = True
+            fused = fused or shape.fused_qkv
+            q = k = v = True
             exp = (experts is not False and shape.experts > 0 and experts is not None) or bool(experts)
         elif name in _QUERY:
             q = True

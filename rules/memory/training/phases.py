@@ -120,7 +120,8 @@ def _peaks(s: Setup, stage: Stage, st: Static) -> list[Peak]:
         )
     )
     # The first block goes last, before the embedding's own gradient is made.
-    late_gradients = all_gradients if s.grads_alive or shape.tied else all_gradients - st.embedding_gradient
+    tied = shape.tied and s.predicts_tokens
+    late_gradients = all_gradients if s.grads_alive or tied else all_gradients - st.embedding_gradient
     found.append(
         peak(
             "backward",
@@ -133,7 +134,7 @@ def _peaks(s: Setup, stage: Stage, st: Static) -> list[Peak]:
         )
     )
     # A tied table gets two gradients, which are added into a third tensor.
-    table = 2 * st.embedding_gradient if shape.tied and stage.last else 0.0
+    table = 2 * st.embedding_gradient if tied and stage.last else 0.0
     found.append(peak("backward", gradients=all_gradients + table, logits=held, **passing))
     found.append(
         peak("step", gradients=all_gradients, temporaries=st.temporaries, buckets=st.buckets if plan.replicas else 0.0)

@@ -14,6 +14,7 @@ _QK_NORM = frozenset(
 )
 _FOUR_NORMS = frozenset("gemma2 gemma3 gemma3_text gemma4 glm4".split())
 _COMPOSED_GELU = frozenset("gpt2 phi gptj gpt_neo".split())  # "gelu_new" written out in torch operations
+_FUSED_QKV = frozenset("gpt2 gpt_neox gpt_bigcode falcon bloom mpt phi3 chatglm qwen gpt".split())
 _SOFTCAP = frozenset(("gemma2",))
 _FLOAT_NORM = frozenset("gemma gemma2 gemma3 gemma3_text gemma4".split())
 _LAYER_NORM = frozenset(
@@ -59,6 +60,9 @@ class Shape:
     qk_norm: bool
     four_norms: bool
     softcap: bool
+    window: int  # tokens of a sliding window, 0 where there is none
+    window_share: float  # of attention layers that have it
+    fused_qkv: bool
     composed_gelu: bool
     float_norm: bool
     layer_norm: bool
@@ -171,6 +175,9 @@ def _shape(model: ModelSpec, layers: int | None, dense_layers: int | None, untie
         qk_norm=kind in _QK_NORM,
         four_norms=kind in _FOUR_NORMS,
         softcap=kind in _SOFTCAP,
+        window=model.sliding_window or 0,
+        window_share=min(1.0, model.layer_kinds.get("sliding", 0) / full_layers),
+        fused_qkv=kind in _FUSED_QKV,
         composed_gelu=kind in _COMPOSED_GELU,
         float_norm=kind in _FLOAT_NORM,
         layer_norm=kind in _LAYER_NORM,

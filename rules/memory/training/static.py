@@ -170,6 +170,7 @@ def static(s: Setup, stage: Stage) -> Static:
     elif s.offload_optimizer and plan.zero_stage >= 2 and s.trained and not plan.fsdp:
         cpu += gradients
         gradients = 0.0
+    head_values = (head or (embedding if stage.last else 0.0)) if s.predicts_tokens else 0.0
     scale = (gradients / (dense_trained + routed_trained)) if dense_trained + routed_trained > 0 else 0.0
     return Static(
         weights=weights,
@@ -181,11 +182,11 @@ def static(s: Setup, stage: Stage) -> Static:
         temporaries=temporaries,
         gathered=gathered,
         buckets=buckets,
-        head_gradient=(head or (embedding if stage.last else 0.0)) * scale if s.trained else 0.0,
+        head_gradient=head_values * scale if s.trained else 0.0,
         embedding_gradient=embedding * scale if s.trained and stage.first else 0.0,
         layer_gradient=(per_layer + per_layer_routed) * scale if s.trained else 0.0,
         linear_values=dense + routed,
-        head_values=head or (embedding if stage.last else 0.0),
+        head_values=head_values,
         trained_values=dense_trained + routed_trained,
         cpu=cpu,
     )
