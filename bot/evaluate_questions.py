@@ -18,12 +18,13 @@ def score_questions(rows: Iterable[Mapping[str, Any]], parse: Callable[[str], Pa
     """Scores `parse` on rows of `text`, `intent`, `expected`, `must_ask`.
 
     A field counts as right if it is stated with the same value: names without case, separators and publisher, a
-    context within 5 %, other numbers within 1 %. Asking counts whether asked or assumed and said.
+    context within 5 %, other numbers within 1 %. Asking counts whether asked or assumed and said; the precision of asking
+    counts what is asked alone.
     """
     right: Counter[str] = Counter()
     wrong: Counter[str] = Counter()
     missed: Counter[str] = Counter()
-    intents = asked = to_ask = questions = languages = with_lang = 0
+    intents = asked = to_ask = questions = languages = with_lang = put = put_rightly = 0
     mistakes: list[dict[str, Any]] = []
     for row in rows:
         parsed = parse(row["text"])
@@ -48,6 +49,8 @@ def score_questions(rows: Iterable[Mapping[str, Any]], parse: Callable[[str], Pa
         answered = {*parsed.ask, *parsed.assumed}
         to_ask += len(row["must_ask"])
         asked += sum(f in answered for f in row["must_ask"])
+        put += len(parsed.ask)
+        put_rightly += sum(f in row["must_ask"] for f in parsed.ask)
         unasked = [f for f in row["must_ask"] if f not in answered]
         if bad or unasked or parsed.intent != row["intent"]:
             mistakes.append(
@@ -62,6 +65,7 @@ def score_questions(rows: Iterable[Mapping[str, Any]], parse: Callable[[str], Pa
         "f1": 0.0 if precision + recall == 0 else 2 * precision * recall / (precision + recall),
         "intent_accuracy": _share(intents, questions),
         "must_ask_recall": _share(asked, to_ask),
+        "ask_precision": _share(put_rightly, put),
         "lang_accuracy": _share(languages, with_lang),
         "fields": {
             f: {"right": right[f], "wrong": wrong[f], "missed": missed[f]} for f in sorted({*right, *wrong, *missed})

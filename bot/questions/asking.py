@@ -18,6 +18,7 @@ from bot.questions.parsed import Intent
 _SAME = {"context": ("input_len",), "precision": ("weights_format",), "batch": ("batches",),
          "model": ("params_b", "active_params_b"), "hardware": ("gpu_mem_gb", "cpu_only"),
          "latency_ms": ("ttft_ms", "tok_s")}  # fmt: skip
+_UNSURE = ("unclear", "followup")
 _LARGE_PARAMS_B = 1.5  # as the advice's table counts a model as large
 
 
@@ -44,16 +45,19 @@ def missing(
     row = next(n for n in _table()["need"] if _applies(n, intent, fields.get("task")))
     ask: list[str] = sorted(invalid)
     assumed: dict[str, Any] = {}
-    for field in row["fields"]:
+    wanted = [] if invalid else list(row.get("ask", ()))
+    for field in (*row.get("ask", ()), *row.get("assume", ())):
         skip = field in invalid or field in answered or domain in _table()["not_for"].get(field, ())
         if skip or _known(field, fields, extra):
             continue
         default = _default(field, fields, domain)
-        unsure = intent == "unclear" or (field == "concurrency" and "users" in extra)
-        if default is None or unsure:
+        people = field == "concurrency" and "users" in extra  # registered users, not sequences at once
+        if people or (field in wanted and (default is None or intent in _UNSURE)):
             ask.append(field)
         else:
-            assumed[field] = default
+            taken = _table()["assume"].get(field) if default is None else default
+            if taken is not None:
+                assumed[field] = taken
     return tuple(ask), assumed
 
 
@@ -78,4 +82,4 @@ def _default(field: str, fields: Mapping[str, Any], domain: str) -> Any:
     for row in _defaults()[task]:
         if row["field"] == name and all(facts.get(k) in allowed for k, allowed in row.get("when", {}).items()):
             return row["value"]
-    return _table()["assume"].get(field)
+    return None

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 
 from bot.questions import numbers
 from bot.questions.devices import DeviceWords
 from bot.questions.hosts import GB, FindInstance, Mention, memory_before, read_cpus, read_instances, read_macs, read_ram
-from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, Needing, cue, word
+from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, Needing, cue, remembered, word
 from bot.questions.reader import Reader
 
 _MEMORY_AFTER = re.compile(
@@ -20,7 +19,7 @@ MAX_COUNT = 100_000
 MAX_CARD_GB = 512
 
 
-@cache
+@remembered
 def _count_before() -> re.Pattern[str]:
     between = r"(?:gpus?|cards?|graficas?|tarjetas?|units?|unidades|nvidia|modded|used|desktop|new|free|paid|张|块)"
     return re.compile(
@@ -29,22 +28,22 @@ def _count_before() -> re.Pattern[str]:
     )
 
 
-@cache
+@remembered
 def _nodes_before() -> re.Pattern[str]:
     return re.compile(rf"{EDGE_BEFORE}(\d{{1,5}})\s?(?:x\s?)?{word('nodes')}\s(?:of|with|de|con|x|each)\s$")
 
 
-@cache
+@remembered
 def _counts_something() -> re.Pattern[str]:
     return re.compile(rf"\s?(?:{word('tokens')}|{word('samples')}|{word('steps')})(?![a-z])")
 
 
-@cache
+@remembered
 def _gpus_after() -> re.Pattern[str]:
     return re.compile(rf"\s(\d{{1,3}})\s{word('gpu')}{EDGE_AFTER}")
 
 
-@cache
+@remembered
 def _card_memory() -> Needing:
     return Needing(
         rf"{EDGE_BEFORE}(?:(?P<count>{numbers.count_source()})(?:\s?x\s?|\s)(?:{word('gpu')}\s?(?:of|de|with|con)?\s)?)?"
@@ -82,9 +81,9 @@ def _give(reader: Reader, found: list[Mention]) -> None:
         listed.setdefault(mention.name, mention)
     reader.fields["hardware"] = [{"name": m.name, "count": m.count} for m in listed.values()]
     if len(listed) == 1:
-        memory = next((m.memory_gb for m in found if m.memory_gb is not None), None)
-        if memory is not None:
-            reader.fields["gpu_mem_gb"] = memory
+        with_memory = next((m for m in found if m.memory_gb is not None), None)
+        if with_memory is not None:
+            reader.offer("gpu_mem_gb", with_memory.memory_gb, with_memory.start, with_memory.end)
     for mention in listed.values():
         if not 0 < mention.count <= MAX_COUNT:
             reader.problem("device_count_impossible", "hardware", name=mention.name, count=mention.count)
@@ -120,11 +119,11 @@ def _read_cards(reader: Reader, words: DeviceWords, found: list[Mention]) -> Non
         if _LAPTOP_CARDS.fullmatch(name) and reader.has(cue("words", "laptop")):
             name += " Laptop"
         stays = None if device.folded else memory
-        found.append(Mention(start, name, 1 if count is None else count, stays))
+        found.append(Mention(start, end, name, 1 if count is None else count, stays, count is not None))
         reader.claim_range(start, end, "hardware", 0.95 if count is not None else 0.85)
 
 
-@cache
+@remembered
 def _needs() -> re.Pattern[str]:
     return re.compile(rf"{EDGE_BEFORE}{word('needs')}\s(?:[a-z]{{2,6}}\s)?$")
 
@@ -142,4 +141,4 @@ def _read_card_memory(reader: Reader) -> None:
             continue
         reader.give("gpu_mem_gb", value, m, 0.8)
         if count is not None and numbers.count(count) > 1:
-            reader.extra.setdefault("gpu_count", numbers.count(count))
+            reader.offer_extra("gpu_count", numbers.count(count), *m.span())

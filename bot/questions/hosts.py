@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 
-from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, Needing, source, table, word, words
+from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, Needing, remembered, source, table, word, words
 from bot.questions.reader import Reader
 from rules.catalog.accelerators import Accelerator
 from rules.catalog.errors import UnknownName
@@ -18,15 +17,20 @@ FindInstance = Callable[[str], tuple[Accelerator | None, float, object]]
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """Hardware named at `start`; `memory_gb` is stated memory that is not part of the name."""
+    """Hardware named by the words `start:end`.
+
+    `memory_gb` is stated memory that is not part of the name; `counted` whether the words say how many.
+    """
 
     start: int
+    end: int
     name: str
     count: int
     memory_gb: int | None = None
+    counted: bool = False
 
 
-@cache
+@remembered
 def _ram() -> Needing:
     ram = word("ram")
     return Needing(
@@ -71,7 +75,7 @@ _BOX_NAMES = {"macstudio": "Mac Studio", "macmini": "Mac mini", "macpro": "Mac P
               "mac": "Mac", "apple": "Apple"}  # fmt: skip
 
 
-@cache
+@remembered
 def memory_before() -> re.Pattern[str]:
     """Memory that is written before a device: "24gb 3090"."""
     return re.compile(rf"{EDGE_BEFORE}(?P<gb>\d{{1,3}})\s?{GB}[\s\-](?:vram\s)?(?:nvidia\s)?$")
@@ -105,7 +109,7 @@ def _add_mac(reader: Reader, found: list[Mention], m: re.Match[str], name: str) 
     start, memory = m.start(), m.group("gb")
     if memory is None and (before := memory_before().search(reader.left[max(0, start - 16) : start])):
         memory, start = before.group("gb"), start - len(before.group(0))
-    found.append(Mention(start, f"{name} {memory}GB" if memory else name, 1))
+    found.append(Mention(start, m.end(), f"{name} {memory}GB" if memory else name, 1))
     reader.claim_range(start, m.end(), "hardware", 0.9)
 
 
@@ -119,11 +123,11 @@ def read_instances(reader: Reader, found: list[Mention], find_instance: FindInst
             reader.claim(m)
             continue
         name = re.sub(r"\s(\d+GB).*$", r"-\1", device.name)
-        found.append(Mention(m.start(), name, int(count)))
+        found.append(Mention(*m.span(), name, int(count), counted=True))
         reader.claim(m, "hardware", 0.7)
 
 
-@cache
+@remembered
 def _instance() -> Needing:
     known = table("common")["machines"]["families"]
     families = source(known)
@@ -143,7 +147,7 @@ def read_cpus(reader: Reader) -> list[Mention]:
         name = _cpu_name(m)
         reader.claim(m, "hardware" if name else None, 0.8)
         if name:
-            cpus.append(Mention(m.start(), name, sockets))
+            cpus.append(Mention(*m.span(), name, sockets, counted=text is not None))
     return cpus
 
 

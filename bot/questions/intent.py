@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 
-from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, cue, word
+from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, cue, remembered, word
 from bot.questions.parsed import Intent
 from bot.questions.reader import Reader
 
@@ -17,12 +16,12 @@ _SPEED_ASKED = re.compile(
 )
 
 
-@cache
+@remembered
 def _how_many_cards() -> re.Pattern[str]:
     return re.compile(rf"{EDGE_BEFORE}(?:how many|cuantas|cuantos)\s(?:\w{{1,12}}\s){{0,2}}?(?:{word('gpu')}|\x01)")
 
 
-@cache
+@remembered
 def _devices_apart() -> re.Pattern[str]:
     return re.compile(rf"\x01[^\x01]{{0,12}}{EDGE_BEFORE}{word('versus')}{EDGE_AFTER}[^\x01]{{0,8}}\x01")
 
@@ -86,7 +85,7 @@ def _compares(reader: Reader, asks: dict[str, bool]) -> bool:
     return asks["compare"] or reader.has(_versus()) or _devices_apart().search(reader.left) is not None
 
 
-@cache
+@remembered
 def _versus() -> re.Pattern[str]:
     return re.compile(rf"{EDGE_BEFORE}{word('versus')}{EDGE_AFTER}")
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
 
 from bot.questions import numbers
-from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, Needing, cue, word, words
+from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, Needing, cue, remembered, word, words
 from bot.questions.reader import Reader
 
 _N = rf"(?P<n>{numbers.NUMBER})\s?(?P<k>k|m)?"
@@ -18,7 +17,7 @@ _PER_DEVICE_REACH = 10  # "bs 2 per gpu"
 MAX_CONTEXT = 100_000_000
 
 
-@cache
+@remembered
 def _patterns() -> dict[str, Needing]:
     ctx, batch, rank, tok = word("context"), word("batch"), word("rank"), word("tokens")
     sources = {
@@ -68,13 +67,18 @@ _LEFTOVER_K = re.compile(rf"(?<![\w.,$€])(?P<n>\d{{1,4}}(?:\.\d)?)\s?(?P<k>k){
 _LEFTOVER_SIZE = re.compile(rf"(?:@|\ba\s|\bat\s|\s)\s?(?P<n>\d{{3,4}}){EDGE_AFTER}(?!\s?(?:g|gb|steps|tok))")
 
 
+_FIELDS = {"context_flag": "context", "context_after": "context", "context_before": "context", "pp": "pp",
+           "gpu_layers": "gpu_layers", "epochs": "epochs", "frames": "frames", "output_after": "output_len",
+           "output_before": "output_len", "input_after": "input_len"}  # fmt: skip
+
+
 def read_lengths(reader: Reader) -> None:
     """Fills `context`, `batch`, `lora_rank` and the extras for shapes that the field list does not have."""
     p = _patterns()
     _read_counts(reader, p)
     _read_prompt_and_answer(reader, p)
     for key in ("context_flag", "context_after", "context_before"):
-        for m in list(reader.matches(p[key])):
+        for m in list(reader.matches(p[key], _FIELDS[key])):
             _give_context(reader, m)
 
 
@@ -100,11 +104,11 @@ def _give_context(reader: Reader, m: re.Match[str], confidence: float = 0.9) -> 
 
 
 def _tokens(reader: Reader, text: str, suffix: str | None) -> int:
-    return numbers.tokens(numbers.number(text, decimal_comma=reader.lang == "es"), suffix)
+    return numbers.tokens(numbers.number(text, decimal_comma=reader.decimal_comma), suffix)
 
 
 def _read_counts(reader: Reader, p: dict[str, Needing]) -> None:
-    for m in list(reader.matches(p["batches"])):
+    for m in list(reader.matches(p["batches"], "batch")):
         values = [int(v) for v in re.findall(r"\d+", m.group("n") + m.group("more"))]
         if len(values) > 1:
             reader.extra.setdefault("batches", values)
@@ -114,32 +118,32 @@ def _read_counts(reader: Reader, p: dict[str, Needing]) -> None:
         if values[0] == 0:
             reader.problem("batch_not_positive", "batch", batch=0)
         reader.give("batch", values[0], m)
-    for m in list(reader.matches(p["batch_before"])):
+    for m in list(reader.matches(p["batch_before"], "batch")):
         reader.give("batch", int(m.group("n")), m, 0.6)
-    for m in list(reader.matches(p["accumulation"])):
+    for m in list(reader.matches(p["accumulation"], "grad_accum")):
         reader.give_extra("grad_accum", int(m.group("n")), m)
-    for m in list(reader.matches(p["rank"])):
+    for m in list(reader.matches(p["rank"], "lora_rank")):
         if int(m.group("n")) > 1:
             reader.give("lora_rank", int(m.group("n")), m)
-    tensor = [int(m.group("n")) for m in reader.matches(p["tp"])]
-    if tensor:
-        reader.extra["tp"] = max(tensor)
-    for key in ("tp", "pp", "gpu_layers", "epochs", "frames"):
-        for m in list(reader.matches(p[key])):
+    degrees = list(reader.matches(p["tp"], "tp"))
+    for m in sorted(degrees, key=lambda m: -int(m.group("n"))):
+        reader.give_extra("tp", int(m.group("n")), m)  # of several, the largest is asked about
+    for key in ("pp", "gpu_layers", "epochs", "frames"):
+        for m in list(reader.matches(p[key], _FIELDS[key])):
             reader.give_extra(key, int(m.group("n")), m)
-    for m in list(reader.matches(p["steps"])):
-        value = numbers.number(m.group("n"), m.group("k"), decimal_comma=reader.lang == "es")
+    for m in list(reader.matches(p["steps"], "steps")):
+        value = numbers.number(m.group("n"), m.group("k"), decimal_comma=reader.decimal_comma)
         reader.give_extra("steps", numbers.tidy(value), m)
-    for m in list(reader.matches(p["image_size"])):
+    for m in list(reader.matches(p["image_size"], "resolution")):
         reader.give_extra("resolution", int(m.group("n")), m)
 
 
 def _read_prompt_and_answer(reader: Reader, p: dict[str, Needing]) -> None:
-    for m in list(reader.matches(p["in_out"])):
+    for m in list(reader.matches(p["in_out"], "input_len")):
         reader.extra.setdefault("output_len", _tokens(reader, m.group("o"), m.group("ok")))
         reader.give_extra("input_len", _tokens(reader, m.group("n"), m.group("k")), m)
     for key, field in (("output_after", "output_len"), ("output_before", "output_len"), ("input_after", "input_len")):
-        for m in list(reader.matches(p[key])):
+        for m in list(reader.matches(p[key], _FIELDS[key])):
             value = _tokens(reader, m.group("n"), m.group("k"))
             if value >= 16:
                 reader.give_extra(field, value, m, 0.8)

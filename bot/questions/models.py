@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import cache
 
 from bot.questions import numbers
-from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, Alternatives, Needing, table, word
+from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, Alternatives, Needing, remembered, table, word
 from bot.questions.lexicon.matching import phrase_source
 from bot.questions.reader import Reader
 
@@ -38,7 +37,7 @@ _ACTIVATES = Needing(
 MAX_PARAMS_B = 100_000.0
 
 
-@cache
+@remembered
 def _families() -> dict[str, str]:
     return {w: domain for domain, words in table("common")["families"].items() for w in words}
 
@@ -48,7 +47,7 @@ def squeezed(name: str) -> str:
     return re.sub(r"[^a-z0-9.]", "", name.lower().rpartition("/")[2])
 
 
-@cache
+@remembered
 def _names() -> Alternatives:
     return Alternatives(_families(), _name_source)
 
@@ -66,7 +65,7 @@ def _whole_name(text: str) -> re.Match[str] | None:
     return match if match and match.span() == (0, len(text)) else None
 
 
-@cache
+@remembered
 def _part() -> re.Pattern[str]:
     return re.compile(
         rf"(?P<detector>{_DETECTOR})|(?P<mix>{_MIXTURE})|(?P<active>{_ACTIVE})|(?P<size>{_SIZE})"
@@ -74,18 +73,18 @@ def _part() -> re.Pattern[str]:
     )
 
 
-@cache
+@remembered
 def _size_before() -> re.Pattern[str]:
     return re.compile(rf"{EDGE_BEFORE}({_SIZE})\s$")
 
 
-@cache
+@remembered
 def _worded_size() -> re.Pattern[str]:
     words = "|".join(w for w in numbers.count_words() if " " not in w)
     return re.compile(rf"{EDGE_BEFORE}(?P<word>{words})\sb(?![a-z0-9])")
 
 
-@cache
+@remembered
 def _like() -> re.Pattern[str]:
     return re.compile(rf"[\s\-]{word('like')}{EDGE_AFTER}")
 
@@ -140,7 +139,7 @@ def read_models(reader: Reader, words: ModelWords) -> None:
     for m in list(reader.matches(_ACTIVATES)):
         reader.give("active_params_b", float(m.group("a") or m.group("b")), m)
     sized_elsewhere = True
-    for m in list(reader.matches(_names())):
+    for m in list(reader.matches(_names(), "model")):
         name, size, active = words.compose(m)
         if (
             name is None
@@ -160,11 +159,11 @@ def read_models(reader: Reader, words: ModelWords) -> None:
             reader.give("model", name, m, 0.9)
             sized_elsewhere = size is None
         else:
-            reader.claim(m, "params_b" if size else None)
+            reader.claim(m)
         if (first or name is None) and size is not None:
-            reader.fields.setdefault("params_b", numbers.tidy(size))
+            reader.offer("params_b", numbers.tidy(size), *m.span(), 0.9 if first else 0.5)
         if first and active is not None:
-            reader.fields.setdefault("active_params_b", numbers.tidy(active))
+            reader.offer("active_params_b", numbers.tidy(active), *m.span())
     _read_unlisted(reader)
     _read_sizes(reader, words, sized_elsewhere)
 
@@ -185,17 +184,17 @@ def _read_unlisted(reader: Reader) -> None:
                 size = _billions(m.group("size"))
                 if (said := _formats_word().search(name)) and said.group(0) == name:
                     continue
-                reader.fields.setdefault("params_b", numbers.tidy(size))
+                reader.offer("params_b", numbers.tidy(size), *m.span(), 0.6)
                 name = f"{name}-{m.group('size').upper()}"
             else:
                 found = re.search(rf"{EDGE_BEFORE}{_SIZE}", name)
                 if found:
-                    reader.fields.setdefault("params_b", numbers.tidy(_billions(found.group(0))))
+                    reader.offer("params_b", numbers.tidy(_billions(found.group(0))), *m.span(), 0.6)
             shown = reader.shown[m.start("name") : m.end("name")] if pattern is _HUB_ID else name
             reader.give("model", shown, m, 0.6)
 
 
-@cache
+@remembered
 def _formats_word() -> Alternatives:
     return Alternatives(p for options in table("common")["formats"].values() for p in options)
 
@@ -204,14 +203,13 @@ def _read_sizes(reader: Reader, words: ModelWords, wanted: bool) -> None:
     if m := reader.search(_BARE_MIXTURE):
         reader.give("model", f"Mixtral-{m.group(0)[:-1]}B", m, 0.8)
     if m := reader.search(_BARE_MOE):
-        reader.fields.setdefault("params_b", numbers.tidy(_billions(m.group("size"))))
-        reader.fields.setdefault("active_params_b", numbers.tidy(float(m.group("active")[1:-1])))
-        reader.claim(m, "params_b", 0.9)
-    for m in list(reader.matches(_worded_size())):
+        reader.offer("active_params_b", numbers.tidy(float(m.group("active")[1:-1])), *m.span())
+        reader.give("params_b", numbers.tidy(_billions(m.group("size"))), m)
+    for m in list(reader.matches(_worded_size(), "params_b")):
         billions = numbers.count(m.group("word"))
         if billions >= _WORDED_SIZE_MIN:
             reader.give("params_b", billions, m, 0.7)
-    for m in list(reader.matches(_BARE_SIZE)):
+    for m in list(reader.matches(_BARE_SIZE, "params_b")):
         if m.group("value_m"):
             value = int(m.group("value_m")) / 1000
         elif m.group("value_es"):

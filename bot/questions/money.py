@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 
 from bot.questions import numbers
-from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, Needing, cue, word, words
+from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, Needing, cue, remembered, word, words
 from bot.questions.reader import Reader
 
 _CURRENCIES = {"$": "USD", "usd": "USD", "us$": "USD", "dollar": "USD", "dollars": "USD", "bucks": "USD",
@@ -17,7 +16,7 @@ _SIGN = r"(?:us\$|\$|€|£)"
 _WORDS = r"(?:usd|dollars?|dolares|bucks|euros?|eur|gbp|pounds|€|\$|£)"
 
 
-@cache
+@remembered
 def _period() -> str:
     kinds = "|".join(f"(?P<{kind}>{word(kind)})" for kind in ("hour", "month", "year"))
     return (
@@ -26,7 +25,7 @@ def _period() -> str:
     )
 
 
-@cache
+@remembered
 def _amount() -> Needing:
     return Needing(
         rf"(?<![\w.,])(?P<minus>-)?\s?(?P<sign>{_SIGN})\s?(?P<minus2>-)?(?P<n>{numbers.NUMBER})\s?(?P<k>k|m|mil)?(?![\w])"
@@ -35,7 +34,7 @@ def _amount() -> Needing:
     )
 
 
-@cache
+@remembered
 def _amount_worded() -> Needing:
     return Needing(
         rf"(?<![\w.,])(?P<minus>-)?(?P<n>{numbers.NUMBER})\s?(?P<k>k|mil)?\s?\(?(?P<sign>{_WORDS})\)?(?![a-z0-9]){_period()}",
@@ -43,7 +42,7 @@ def _amount_worded() -> Needing:
     )
 
 
-@cache
+@remembered
 def _budget_alone() -> Needing:
     return Needing(
         rf"{EDGE_BEFORE}{word('budget_noun')}\s?(?:of|de|is|es|:|=|under|max|about|around)?\s?(?P<minus>-)?(?P<n>{numbers.NUMBER})"
@@ -52,7 +51,7 @@ def _budget_alone() -> Needing:
     )
 
 
-@cache
+@remembered
 def _rent() -> Needing:
     return Needing(rf"(?<![\w.,])(?P<n>\d{{1,3}}[.,]\d{{1,4}})\s?/\s?{word('hour')}{EDGE_AFTER}", ("/",), words("hour"))
 
@@ -60,7 +59,7 @@ def _rent() -> Needing:
 def read_money(reader: Reader) -> None:
     """Fills `budget` ({amount, currency, per}); extras `kwh_price` and `rent_per_hour`."""
     for pattern in (_amount(), _amount_worded(), _budget_alone()):
-        for m in list(reader.matches(pattern)):
+        for m in list(reader.matches(pattern, "budget")):
             _take(reader, m)
     for m in list(reader.matches(_rent())):
         reader.give_extra("rent_per_hour", numbers.number(m.group("n"), decimal_comma=True), m)
@@ -69,7 +68,7 @@ def read_money(reader: Reader) -> None:
 def _take(reader: Reader, m: re.Match[str]) -> None:
     groups = m.groupdict()
     currency = _CURRENCIES.get(groups.get("sign") or "$", "USD")
-    european = currency == "EUR" or reader.lang == "es"
+    european = currency == "EUR" or reader.decimal_comma
     value = numbers.number(groups["n"], "k" if groups["k"] in ("k", "mil") else groups["k"], decimal_comma=european)
     if groups["minus"] or groups.get("minus2"):
         value = -value
@@ -83,12 +82,9 @@ def _take(reader: Reader, m: re.Match[str]) -> None:
     if per == "hour" and _PRICE_WORD.search(reader.whole[max(0, m.start() - 5) : m.start() + 1]):
         reader.give_extra("rent_per_hour", value, m)
         return
-    earlier = reader.fields.get("budget")
     limit = cue("words", "money_limit").search(reader.whole[max(0, m.start() - 14) : m.start() + 1])
-    if earlier is not None and not limit:
-        reader.claim(m)
+    budget = {"amount": numbers.tidy(value), "currency": currency, "per": per}
+    if not reader.give("budget", budget, m, 0.95 if limit else 0.9):
         return
-    reader.fields["budget"] = {"amount": numbers.tidy(value), "currency": currency, "per": per}
-    reader.claim(m, "budget", 0.9)
     if value <= 0:
         reader.problem("budget_not_positive", "budget", amount=numbers.tidy(value), currency=currency)

@@ -28,10 +28,11 @@ _KV_AFTER = re.compile(r"[\s\-](?:for\s(?:the\s)?)?kv(?![a-z0-9])")
 
 @dataclass(frozen=True, slots=True)
 class Formats:
-    """Formats in the order in which they were said; `generic` if only "quantized" was said."""
+    """Formats in the order in which they were said, with where; `generic` if only "quantized" was said."""
 
     weights: tuple[str, ...]
     generic: bool
+    places: tuple[tuple[int, int], ...] = ()
 
 
 def read_formats(reader: Reader) -> Formats:
@@ -66,12 +67,11 @@ def read_formats(reader: Reader) -> Formats:
 
 
 def _sorted_out(reader: Reader, found: list[tuple[int, int, str]]) -> Formats:
-    weights: list[str] = []
+    weights: dict[str, tuple[int, int]] = {}
     for start, end, value in sorted(found):
         if _KV_BEFORE.search(reader.whole[max(0, start - 20) : start]) or _KV_AFTER.match(reader.whole, end):
-            reader.extra.setdefault("kv_dtype", value.removeprefix("gguf:").lower())
-            continue
-        if value not in weights:
-            weights.append(value)
-    specific = [w for w in weights if w != "quantized"]
-    return Formats(tuple(specific), bool(weights) and not specific)
+            reader.offer_extra("kv_dtype", value.removeprefix("gguf:").lower(), start, end)
+        else:
+            weights.setdefault(value, (start, end))
+    generic = weights.pop("quantized", None) is not None and not weights
+    return Formats(tuple(weights), generic, tuple(weights.values()))

@@ -3,38 +3,37 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 
-from bot.questions.lexicon import LANGUAGES, table
+from bot.questions.lexicon import languages, remembered, table
 
 NUMBER = r"\d{1,15}(?:[.,]\d{1,12}){0,4}"
 _SUFFIX = {"k": 1e3, "m": 1e6, "mm": 1e6, "mn": 1e6, "b": 1e9, "bn": 1e9, "t": 1e12}
 _BINARY_K = frozenset((1, 2, 4, 8, 16, 32, 64, 128, 256))
 
 
-@cache
+@remembered
 def magnitudes() -> dict[str, float]:
     """Words and letters that multiply the number before them."""
     found = dict(_SUFFIX)
-    for lang in LANGUAGES:
+    for lang in languages():
         found |= table(lang).get("magnitudes", {})
     return found
 
 
-@cache
+@remembered
 def count_words() -> dict[str, int]:
     """Number words of every language."""
-    return {w: n for lang in LANGUAGES for w, n in table(lang).get("numbers", {}).items()}
+    return {w: n for lang in languages() for w, n in table(lang).get("numbers", {}).items()}
 
 
-@cache
+@remembered
 def magnitude_source() -> str:
     """Pattern source of a magnitude, the longest first."""
     words = sorted(magnitudes(), key=lambda w: (-len(w), w))
     return r"(?:" + "|".join(re.escape(w).replace(r"\ ", r"\s") for w in words) + r")(?![a-z0-9])"
 
 
-@cache
+@remembered
 def count_source() -> str:
     """Pattern source of a small count in digits or words."""
     words = sorted(count_words(), key=lambda w: (-len(w), w))

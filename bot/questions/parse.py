@@ -14,7 +14,7 @@ from bot.questions.hardware import read_hardware
 from bot.questions.intent import decide_intent
 from bot.questions.known import FindsDevices, check_devices
 from bot.questions.lengths import read_leftovers, read_lengths
-from bot.questions.lexicon import cue, stopwords
+from bot.questions.lexicon import cue, languages, marks, stopwords
 from bot.questions.models import ModelWords, read_models
 from bot.questions.money import read_money
 from bot.questions.number_formats import read_formats
@@ -44,15 +44,19 @@ class NameSource(FindsDevices, Protocol):
         ...
 
 
+DEFAULT_LANGUAGE = "en"
+_LANGUAGE_CHARS = 1000
 _WORDS: WeakKeyDictionary[NameSource, tuple[DeviceWords, ModelWords]] = WeakKeyDictionary()
-_SPANISH_MARKS = re.compile(r"[¿¡ñáéíóú]")
 
 
-def parse(text: str, catalogue: NameSource) -> Parsed:
-    """Understands one question in English or Spanish; whatever the text, the result says what it could not use."""
+def parse(text: str, catalogue: NameSource, *, explain: bool = False) -> Parsed:
+    """Understands one question in any language of the lexicon; the result says what it could not use.
+
+    With `explain`, the spans also remember what was overlapped.
+    """
     cleaned = clean(text)
     lang = language(cleaned.shown, cleaned.folded)
-    reader = Reader(cleaned, lang)
+    reader = Reader(cleaned, lang, explain)
     devices, models = _words(catalogue)
     read_money(reader)
     read_traffic(reader)
@@ -88,7 +92,7 @@ def parse(text: str, catalogue: NameSource) -> Parsed:
         extra=dict(reader.extra),
         assumed={"task": "inference"} if implied else {},
         problems=tuple(reader.problems),
-        spans=tuple(sorted(reader.spans, key=lambda s: s.start)),
+        spans=reader.spans,
     )
     return finish(parsed, frozenset(("hardware",)) if reader.has(cue("intents", "recommend")) else frozenset())
 
@@ -114,10 +118,14 @@ def _reconcile(reader: Reader) -> None:
 
 def language(shown: str, folded: str) -> Lang:
     """The language of a question, by its frequent words and letters."""
-    words = re.findall(r"[a-z]+", folded[:1000])
-    score = sum((w in stopwords("es")) - (w in stopwords("en")) for w in words)
-    score += 2 * len(_SPANISH_MARKS.findall(shown[:1000].lower()))
-    return "es" if score > 0 else "en"
+    words = re.findall(r"[a-z]+", folded[:_LANGUAGE_CHARS])
+    letters = shown[:_LANGUAGE_CHARS].lower()
+    best, most = DEFAULT_LANGUAGE, sum(w in stopwords(DEFAULT_LANGUAGE) for w in words)
+    for lang in languages():
+        score = sum(w in stopwords(lang) for w in words) + 2 * sum(c in marks(lang) for c in letters)
+        if score > most:
+            best, most = lang, score
+    return best
 
 
 def _words(catalogue: NameSource) -> tuple[DeviceWords, ModelWords]:

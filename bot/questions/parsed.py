@@ -7,19 +7,39 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Intent = Literal["fit", "recommend", "capacity", "cost", "compare", "time", "concept", "benchmark", "unclear", "help"]
-Lang = Literal["en", "es"]
+Intent = Literal[
+    "fit", "recommend", "capacity", "cost", "compare", "time", "concept", "benchmark", "unclear", "help", "followup"
+]
+Lang = str  # the code of a lexicon: en, es, …
+
+
+@dataclass(frozen=True, slots=True)
+class Beaten:
+    """A reading that did not hold: the field and value that the words `start:end` would have given.
+
+    `why`: `overlap` (the words were read as something more particular), `surer` or `first` (another span gave the
+    field), `corrected` (a later span corrects it). Value and confidence are None for an overlap.
+    """
+
+    field: str
+    value: Any
+    start: int
+    end: int
+    confidence: float | None
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The words `text[start:end]` of the cleaned question gave `field`; `confidence` is between 0 and 1."""
+    """The words `text[start:end]` of the cleaned question gave `field` its `value`; `confidence` is between 0 and 1."""
 
     field: str
     start: int
     end: int
     text: str
     confidence: float
+    value: Any = None
+    beat: tuple[Beaten, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +83,7 @@ class Parsed:
                 {"id": p.id, "params": dict(p.params)} | ({"field": p.field} if p.field else {}) for p in self.problems
             ],
         }
+
+    def spans_json(self) -> list[dict[str, Any]]:
+        """Which words gave what, and what they beat, as plain data."""
+        return [dataclasses.asdict(span) for span in self.spans]

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 
-from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, Alternatives, Needing, choices, cue, source, table, word
+from bot.questions.lexicon import (
+    EDGE_AFTER,
+    EDGE_BEFORE,
+    Alternatives,
+    Needing,
+    choices,
+    cue,
+    remembered,
+    source,
+    table,
+    word,
+)
 from bot.questions.number_formats import Formats
 from bot.questions.reader import Reader
 
@@ -13,12 +23,15 @@ _PRETRAINING_TOKENS = 1e9  # data sets of this size are for pretraining unless a
 _TRAINED_FROM_PRETRAINED = frozenset(("llm", "encoder", "audio", "diffusion", "dual-encoder"))
 
 
-@cache
+_SAID_BY = {"fine_tuning": ("fine_tuning", "training")}
+
+
+@remembered
 def _frameworks(kind: str) -> tuple[tuple[str, Alternatives], ...]:
     return tuple((name, Alternatives(options)) for name, options in table("common")["frameworks"][kind].items())
 
 
-@cache
+@remembered
 def _switch(name: str) -> Needing:
     options = table("common")["switches"][name]
     off = r"(?P<off>\s?[:=]?\s?(?:off|disabled|false))?"
@@ -79,6 +92,10 @@ def decide_task(reader: Reader, formats: Formats, compares_formats: bool) -> boo
     stated = _stated_task(reader)
     if stated:
         reader.fields["task"] = stated
+        for kind in _SAID_BY.get(stated, (stated,)):
+            if said := cue("tasks", kind).search(reader.whole):
+                reader.read("task", *said.span())
+                break
     training = stated not in (None, "inference")
     if training and "lora_rank" in reader.fields:
         reader.fields.setdefault("method", "lora")  # only adapters have a rank
@@ -129,16 +146,17 @@ def _place_formats(reader: Reader, formats: Formats, training: bool, compared: b
     first = formats.weights[0]
     four_bit = first in ("int4", "nf4", "gptq-4bit", "awq")
     if not training:
-        reader.fields["weights_format"] = first
+        reader.offer("weights_format", first, *formats.places[0])
         return
     method = reader.fields.get("method")
     if four_bit and method in (None, "lora") and not compared and reader.fields.get("task") == "fine_tuning":
         reader.fields["method"] = "qlora"
+        reader.read("method", *formats.places[0], 0.8)
     elif not (four_bit and method == "qlora"):
-        reader.fields["precision"] = first
+        reader.offer("precision", first, *formats.places[0])
 
 
-@cache
+@remembered
 def _host_patterns() -> tuple[re.Pattern[str], ...]:
     name = r"(?P<host>[a-z][a-z0-9]{1,20}(?:[\-_.][a-z0-9]{1,20}){0,4})"
     return (
@@ -155,5 +173,6 @@ def read_host(reader: Reader, named_so: bool) -> None:
     """
     for m in list(reader.matches(_host_patterns()[0 if named_so else 1])):
         if any(c.isdigit() for c in m.group("host")):
-            reader.fields.setdefault("host", reader.shown[m.start("host") : m.end("host")])
-            reader.claim_range(m.start("host"), m.end("host"), "host", 0.8)
+            span = m.span("host")
+            reader.offer("host", reader.shown[slice(*span)], *span, 0.8)
+            reader.claim_range(*span)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
 
 from bot.questions import numbers
-from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, Needing, word, words
+from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, Needing, remembered, word, words
 from bot.questions.reader import Reader
 
 _N = rf"(?P<n>{numbers.NUMBER})"
@@ -17,7 +16,7 @@ HOURS_A_WEEK = 168
 _HOURS_A_MONTH = 730
 
 
-@cache
+@remembered
 def _patterns() -> dict[str, Needing]:
     mag = rf"\s?(?P<mag>{numbers.magnitude_source()})?"
     tokens, per = word("tokens"), rf"\s?(?:/|{word('per')})\s?"
@@ -73,13 +72,13 @@ def read_traffic(reader: Reader) -> None:
     """Fills rates, latency, hours a week, months, samples, dataset tokens and concurrency."""
     p = _patterns()
     for field in ("tokens_per_day", "requests_per_s"):
-        for m in list(reader.matches(p[field])):
+        for m in list(reader.matches(p[field], field)):
             reader.give(field, _value(reader, m), m)
-    for m in list(reader.matches(p["requests_per_minute"])):
+    for m in list(reader.matches(p["requests_per_minute"], "requests_per_s")):
         reader.give("requests_per_s", numbers.tidy(_value(reader, m) / 60), m)
-    for m in list(reader.matches(p["requests_per_day"])):
+    for m in list(reader.matches(p["requests_per_day"], "requests_per_day")):
         reader.give_extra("requests_per_day", _value(reader, m), m)
-    for m in list(reader.matches(p["tok_s"])):
+    for m in list(reader.matches(p["tok_s"], "tok_s")):
         reader.give_extra("tok_s", _value(reader, m), m)
     _read_latency(reader, p)
     _read_time(reader, p)
@@ -89,29 +88,29 @@ def read_traffic(reader: Reader) -> None:
 
 def _value(reader: Reader, m: re.Match[str]) -> float | int:
     magnitude = m.groupdict().get("mag")
-    return numbers.tidy(numbers.number(m.group("n"), magnitude, decimal_comma=reader.lang == "es"))
+    return numbers.tidy(numbers.number(m.group("n"), magnitude, decimal_comma=reader.decimal_comma))
 
 
 def _read_latency(reader: Reader, p: dict[str, Needing]) -> None:
-    for m in list(reader.matches(p["ttft_ms"])):
+    for m in list(reader.matches(p["ttft_ms"], "ttft_ms")):
         value = numbers.number(m.group("n") or m.group("n2"))
         unit = m.group("unit") or m.group("unit2")
         reader.give_extra("ttft_ms", numbers.tidy(value * (1 if unit == "ms" else 1000)), m)
-    for m in list(reader.matches(p["latency_ms"])):
+    for m in list(reader.matches(p["latency_ms"], "latency_ms")):
         reader.give("latency_ms", numbers.tidy(numbers.number(m.group("n"))), m)
-    for m in list(reader.matches(p["latency_s"])):
+    for m in list(reader.matches(p["latency_s"], "latency_ms")):
         reader.give("latency_ms", numbers.tidy(numbers.number(m.group("n")) * 1000), m, 0.7)
 
 
 def _read_time(reader: Reader, p: dict[str, Needing]) -> None:
     if m := reader.search(_AROUND_THE_CLOCK):
         reader.give("hours_per_week", HOURS_A_WEEK, m)
-    for m in list(reader.matches(p["hours_per_week"])):
+    for m in list(reader.matches(p["hours_per_week"], "hours_per_week")):
         reader.give("hours_per_week", _value(reader, m), m)
-    for m in list(reader.matches(p["hours_per_day"])):
+    for m in list(reader.matches(p["hours_per_day"], "hours_per_week")):
         hours = numbers.number(m.group("n"), decimal_comma=True) * 7
         reader.give("hours_per_week", numbers.tidy(hours), m)
-    for m in list(reader.matches(p["months"])):
+    for m in list(reader.matches(p["months"], "months")):
         n = numbers.count(m.group("c"))
         years = re.fullmatch(word("year"), m.group("unit")) is not None
         before = reader.left[max(0, m.start() - 4) : m.start()]
@@ -122,7 +121,7 @@ def _read_time(reader: Reader, p: dict[str, Needing]) -> None:
             reader.give_extra("hours", months * _HOURS_A_MONTH, m, 0.7)  # a deadline, not a term
         else:
             reader.give("months", months, m, 0.8)
-    for m in list(reader.matches(p["duration"])):
+    for m in list(reader.matches(p["duration"], "hours")):
         unit = m.group("unit")
         factor = next(
             f for kind, f in (("hour", 1), ("days", 24), ("week", HOURS_A_WEEK), ("minute", 1 / 60))
@@ -132,24 +131,24 @@ def _read_time(reader: Reader, p: dict[str, Needing]) -> None:
 
 
 def _read_data(reader: Reader, p: dict[str, Needing]) -> None:
-    for m in list(reader.matches(p["dataset_tokens"])):
+    for m in list(reader.matches(p["dataset_tokens"], "dataset_tokens")):
         value = _value(reader, m)
         if value >= 5_000_000 or (m.group("mag") or "k") not in ("k", "mil"):
             reader.give("dataset_tokens", value, m)
-    for m in list(reader.matches(p["samples"])):
+    for m in list(reader.matches(p["samples"], "samples")):
         value = _value(reader, m)
         if value >= 100:
             reader.give("samples", value, m)
 
 
 def _read_people(reader: Reader, p: dict[str, Needing]) -> None:
-    for m in list(reader.matches(p["registered"])):
+    for m in list(reader.matches(p["registered"], "users")):
         reader.give_extra("users", _value(reader, m), m, 0.8)
     for key in ("people", "concurrent", "streams", "concurrency_is"):
-        for m in list(reader.matches(p[key])):
+        for m in list(reader.matches(p[key], "concurrency")):
             value = numbers.count(m.group("c")) * (1000 if m.group("mag") else 1)
             if value < 1:
                 continue
             if key == "people" and not m.group("live"):
-                reader.extra.setdefault("users", value)
+                reader.offer_extra("users", value, *m.span(), 0.8)
             reader.give("concurrency", value, m, 0.7 if key == "people" else 0.9)

@@ -29,8 +29,17 @@ def score() -> dict[str, Any]:
 
 
 def test_fields_are_read(score: dict[str, Any]) -> None:
-    """Precision and recall of the fields keep F1 above 0.95 on the questions that we may see."""
-    assert score["f1"] >= 0.95
+    """Precision and recall of the fields keep F1 above 0.96 on the questions that we may see."""
+    assert score["f1"] >= 0.96
+
+
+def test_spanish_is_read_as_well_as_english() -> None:
+    """The F1 of Spanish questions is at most two points below that of English ones."""
+    f1 = {
+        lang: score_questions([r for r in ROWS if r["lang"] == lang], lambda text: parse(text, CATALOGUE))["f1"]
+        for lang in ("en", "es")
+    }
+    assert f1["es"] >= f1["en"] - 0.02
 
 
 def test_intent_is_understood(score: dict[str, Any]) -> None:
@@ -42,6 +51,11 @@ def test_intent_is_understood(score: dict[str, Any]) -> None:
 def test_nothing_decisive_is_silent(score: dict[str, Any]) -> None:
     """At least 95 % of the decisive missing fields are asked or assumed aloud."""
     assert score["must_ask_recall"] >= 0.95
+
+
+def test_little_is_asked_in_vain(score: dict[str, Any]) -> None:
+    """At least 80 % of what is asked back decides the answer."""
+    assert score["ask_precision"] >= 0.8
 
 
 def test_parsing_is_quick() -> None:
