@@ -23,23 +23,32 @@ def main(arguments: list[str]) -> int:
     warnings.simplefilter("ignore")
     sys.path.insert(0, os.getcwd())
 
-    import torch
-
-    torch.set_num_threads(1)
-    from bench_agent.trace_step import traced
-
+    missing = _load()
     _bound_memory(float(arguments[0]))
-    versions = _versions()
     for line in sys.stdin:
-        print(json.dumps(_answer(json.loads(line), traced, versions)), file=answers, flush=True)
+        answer = {"error": missing} if missing else _answer(json.loads(line))
+        print(json.dumps(answer), file=answers, flush=True)
     return 0
 
 
-def _answer(data: dict[str, Any], traced: Any, versions: dict[str, str]) -> dict[str, Any]:
+def _load() -> str | None:
+    """Imports what a trace needs, one-threaded; says what is missing if it is."""
+    try:
+        import torch
+
+        import bench_agent.trace_step  # noqa: F401
+    except ImportError as exc:
+        return f"a trace needs {', '.join(_PACKAGES)} (pip install 'gpufit[llm]'): {exc}"
+    torch.set_num_threads(1)
+    return None
+
+
+def _answer(data: dict[str, Any]) -> dict[str, Any]:
     from bench_agent.exact_memory import TraceRefused, TraceRequest
+    from bench_agent.trace_step import traced
 
     try:
-        return {**traced(TraceRequest.from_json(data)), "versions": versions}
+        return {**traced(TraceRequest.from_json(data)), "versions": _versions()}
     except TraceRefused as exc:
         return {"error": str(exc), "refused": True}
     except MemoryError:

@@ -292,6 +292,13 @@ def test_own_modules_are_traced_and_their_faults_are_errors(own_modules: Path) -
     assert made.phases["optimizer"] == pytest.approx(5 * 4e6, rel=0.02)
 
 
+def test_a_host_without_torch_is_told_what_to_install(own_modules: Path) -> None:
+    """The error names the extra; nothing but the trace needs torch."""
+    (own_modules / "torch.py").write_text("raise ImportError('No module named torch')", encoding="utf-8")
+    with pytest.raises(TraceError, match=r"pip install 'gpufit\[llm\]'"):
+        trace(TraceRequest(own_module="own:make"), TIME_LIMIT_S)
+
+
 @pytest.mark.torch
 def test_a_trace_that_takes_too_long_is_stopped(own_modules: Path) -> None:
     """The bound on time holds whatever the module does."""
