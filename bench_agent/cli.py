@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from bench_agent.exact_memory import TraceRequest, TraceResult
@@ -26,9 +26,16 @@ A model is a built-in shape (--list), a Hugging Face config.json, or module:call
 The figure is torch's allocated memory; CUDA context and fragmentation come on top."""
 
 
+class _Parser(argparse.ArgumentParser):
+    """Bad usage is one line that points to the help."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line and returns the exit code."""
-    parser = argparse.ArgumentParser(prog="gpufit-agent", description="GPUFit's agent on a GPU or CPU host.")
+    parser = _Parser(prog="gpufit-agent", description="GPUFit's agent on a GPU or CPU host.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     _add_trace(commands)
     options = parser.parse_args(arguments)
@@ -51,7 +58,7 @@ def _add_trace(commands: Any) -> None:
     )
     trace.add_argument("model", nargs="?", help="built-in shape, config.json, or module:callable")
     trace.add_argument("--list", action="store_true", help="list the built-in shapes")
-    trace.add_argument("--layers", type=int, help="cut a built-in shape to so many layers")
+    trace.add_argument("--layers", type=int, help="cut a shape or config.json to so many layers")
     trace.add_argument("--method", choices=METHODS, default="full")
     trace.add_argument("--compute-dtype", choices=DTYPE_NAMES, default="bf16")
     trace.add_argument("--weights-dtype", choices=DTYPE_NAMES)
@@ -89,7 +96,7 @@ def _trace(options: argparse.Namespace) -> int:
 
 
 def _trace_request(options: argparse.Namespace) -> TraceRequest:
-    from bench_agent.exact_memory import TraceRefused, TraceRequest, shape
+    from bench_agent.exact_memory import TraceRefused, TraceRequest, cut, shape
 
     model = options.model
     if not model:
@@ -103,8 +110,10 @@ def _trace_request(options: argparse.Namespace) -> TraceRequest:
             config = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as exc:
             raise TraceRefused(f"{path}: {exc}") from None
-        return TraceRequest(name=path.parent.name or path.stem, config=config, **settings)
+        return TraceRequest(name=path.parent.name or path.stem, config=cut(config, options.layers), **settings)
     if ":" in model:
+        if options.layers is not None:
+            raise TraceRefused("layers: an own module is traced as it is")
         return TraceRequest(name=model, own_module=model, **settings)
     return TraceRequest(name=model, config=shape(model, options.layers), **settings)
 

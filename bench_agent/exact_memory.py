@@ -142,12 +142,20 @@ def built_in_shapes() -> Mapping[str, Mapping[str, Any]]:
 def shape(name: str, layers: int | None = None) -> dict[str, Any]:
     """A built-in configuration, cut to `layers` blocks if given; raises `TraceRefused` for an unknown name."""
     try:
-        config = dict(built_in_shapes()[name])
+        config = built_in_shapes()[name]
     except KeyError:
         raise TraceRefused(f"shape: {name!r} is not one of {', '.join(built_in_shapes())}") from None
+    return cut(config, layers)
+
+
+def cut(config: Mapping[str, Any], layers: int | None) -> dict[str, Any]:
+    """The configuration with `layers` blocks, or as it is for None; a list of layer types is cut with it."""
+    fields = dict(config)
     if layers is not None:
-        config["n_layer" if "n_layer" in config else "num_hidden_layers"] = layers
-    return config
+        fields["n_layer" if "n_layer" in fields else "num_hidden_layers"] = layers
+        if isinstance(fields.get("layer_types"), list):
+            fields["layer_types"] = fields["layer_types"][:layers]
+    return fields
 
 
 def trace(

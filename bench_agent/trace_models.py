@@ -28,6 +28,7 @@ _CHECKPOINTING = {
     "preserve_rng_state": False,
     "context_fn": lambda: (contextlib.nullcontext(), CudaBehaviour()),
 }
+_LEARNED_POSITIONS = ("gpt2", "bert")  # a longer sequence has no position to look up
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +108,9 @@ def _own_module(path: str) -> tuple[nn.Module, Any]:
 
 def _batch(model: nn.Module, request: TraceRequest) -> dict[str, torch.Tensor]:
     shape = (request.micro_batch, request.seq_len)
-    limit = getattr(model.config, "max_position_embeddings", None)
-    if limit and getattr(model.config, "model_type", "") in ("gpt2", "bert") and request.seq_len > limit:
+    config = model.config.get_text_config()
+    limit = getattr(config, "max_position_embeddings", None)
+    if limit and config.model_type in _LEARNED_POSITIONS and request.seq_len > limit:
         raise TraceRefused(f"seq_len: {request.seq_len} is over the model's {limit} learned positions")
     classifier = type(model).__name__.endswith("ForSequenceClassification")
     return {
@@ -174,7 +176,7 @@ def _with_adapters(model: nn.Module, request: TraceRequest) -> nn.Module:
 
 def catalogue_row(model: nn.Module, name: str) -> dict[str, Any]:
     """The built model in the columns of the model catalogue; counts are of distinct parameters."""
-    config = model.config
+    config = model.config.get_text_config()
     total = sum(p.numel() for p in model.parameters())
     heads = config.num_attention_heads
     encoder = config.model_type == "bert"

@@ -88,13 +88,23 @@ def test_the_command_starts_without_torch_or_the_bot() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_the_command_fails_in_one_line() -> None:
-    """An unknown shape is bad usage: exit 2, one line on standard error, nothing on standard output."""
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["llama-9"], "shape: 'llama-9'"),
+        ([], "model: name a built-in shape"),
+        (["llama-tiny", "--method", "dora"], "invalid choice: 'dora'"),
+        (["own:make", "--layers", "2"], "layers:"),
+    ],
+)
+def test_the_command_fails_in_one_line(arguments: list[str], words: str) -> None:
+    """Bad usage: exit 2, one line on standard error, nothing on standard output."""
     done = subprocess.run(
-        [sys.executable, "-m", "bench_agent.cli", "trace", "llama-9"], capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "bench_agent.cli", "trace", *arguments], capture_output=True, text=True, timeout=60
     )
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("gpufit-agent: shape: 'llama-9'")
+    assert done.stderr.startswith("gpufit-agent")
+    assert words in done.stderr
     assert done.stderr.count("\n") == 1
 
 
@@ -105,6 +115,19 @@ def test_help_shows_an_example() -> None:
     )
     assert done.returncode == 0
     assert "gpufit-agent trace llama-3-8b --method qlora" in done.stdout
+
+
+@pytest.mark.torch
+def test_the_command_traces_a_config_file(tmp_path: Path) -> None:
+    """`--json` on a folder with a config.json gives the request, the phases and the model's row."""
+    pytest.importorskip("transformers")
+    (tmp_path / "config.json").write_text(json.dumps(shape("qwen3-0.6b")), encoding="utf-8")
+    command = [sys.executable, "-m", "bench_agent.cli", "trace", str(tmp_path), "--layers", "1", "--seq-len", "64"]
+    done = subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=TIME_LIMIT_S, check=True)
+    answer = json.loads(done.stdout)
+    assert answer["model_row"]["layers"] == 1
+    assert answer["model_row"]["hf_model_type"] == "qwen3"
+    assert answer["peak_bytes"] == max(answer["phases"].values()) == answer["phases"][answer["peak_phase"]]
 
 
 # --- traces
