@@ -160,6 +160,8 @@ def resolve(workload: TrainingWorkload, model: ModelSpec) -> Setup:
     )
     kbit = quantised and recipe.kbit_fp32 and form.prepared_fp32 and not (plan.fsdp and recipe.autocast)
     stream = 4.0 if kbit or (base_bytes == 4 and not shard_upcast and precision != "master") else 2.0
+    if shape.post_norm and autocast and recipe.family == "hf":
+        stream = 4.0  # blocks that end in a layer norm hand on what autocast computes in fp32
     linear = stream if kbit else base_bytes if precision == "pure" and not autocast else compute_bytes
     master = precision in ("master", "sharded")
     grad = value_bytes(_text(workload.grad_dtype), 0.0)
