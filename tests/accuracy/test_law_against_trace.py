@@ -37,12 +37,12 @@ def test_the_grid_covers_families_methods_and_settings(lines: list[dict[str, Any
 
 
 def test_the_law_agrees_with_the_trace(lines: list[dict[str, Any]]) -> None:
-    """Every line is answered; median error at most 3 % in all and in each family, 90th percentile at most 8 %."""
+    """Every line is answered; median error at most 3 %, 90th percentile at most 8 %, for each family as for all."""
     found = {s.group: s for s in summaries(compare(footprint, lines))}
     assert found["all"].answered == len(lines)
     for group in ("all", "llama", "qwen", "gemma", "gpt2", "mixtral", "bert"):
         assert found[group].median <= MEDIAN_LIMIT, found[group]
-    assert found["all"].p90 <= P90_LIMIT, found["all"]
+        assert found[group].p90 <= P90_LIMIT, found[group]
 
 
 def test_a_law_that_is_ten_per_cent_high_is_measured_so(lines: list[dict[str, Any]]) -> None:
