@@ -18,6 +18,7 @@ from bot.questions.parsed import Intent
 _SAME = {"context": ("input_len",), "precision": ("weights_format",), "batch": ("batches",),
          "model": ("params_b", "active_params_b"), "hardware": ("gpu_mem_gb", "cpu_only"),
          "latency_ms": ("ttft_ms", "tok_s")}  # fmt: skip
+UNSAID = "unsaid"  # the task of a row for questions that say none
 _UNSURE = ("unclear", "followup")
 _LARGE_PARAMS_B = 1.5  # as the advice's table counts a model as large
 
@@ -42,7 +43,7 @@ def missing(
     """(fields to ask, defaults assumed). An invalid field is asked first, one that the question asks for (`answered`)
     never."""
     domain = str(extra.get("domain", "llm"))
-    row = next(n for n in _table()["need"] if _applies(n, intent, fields.get("task")))
+    row = next(n for n in _table()["need"] if _applies(n, intent, fields.get("task", UNSAID)))
     ask: list[str] = sorted(invalid)
     assumed: dict[str, Any] = {}
     wanted = [] if invalid else list(row.get("ask", ()))
@@ -61,7 +62,7 @@ def missing(
     return tuple(ask), assumed
 
 
-def _applies(row: Mapping[str, Any], intent: Intent, task: str | None) -> bool:
+def _applies(row: Mapping[str, Any], intent: Intent, task: str) -> bool:
     return intent in row.get("intent", (intent,)) and task in row.get("task", (task,))
 
 

@@ -50,7 +50,9 @@ def merge(previous: Parsed, text: str, catalogue: NameSource) -> Parsed:
         said.pop("params_b", None)
     fields |= said
     extra |= new.extra
-    intent = previous.intent if new.intent in ("unclear", "fit") and previous.intent != "unclear" else new.intent
+    intent = (
+        previous.intent if new.intent in ("unclear", "fit", "followup") and previous.intent != "unclear" else new.intent
+    )
     if intent == "unclear" and fields.keys() & {"model", "params_b"}:
         intent = "fit"
     kept = tuple(p for p in previous.problems if p.field is not None and p.field not in fields)

@@ -7,7 +7,7 @@ import re
 from bot.questions import numbers
 from bot.questions.devices import DeviceWords
 from bot.questions.hosts import GB, FindInstance, Mention, memory_before, read_cpus, read_instances, read_macs, read_ram
-from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, Needing, cue, remembered, word
+from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, Alternatives, Needing, cue, remembered, word
 from bot.questions.reader import Reader
 
 _MEMORY_AFTER = re.compile(
@@ -80,6 +80,8 @@ def _give(reader: Reader, found: list[Mention]) -> None:
     for mention in sorted(found, key=lambda f: f.start):
         listed.setdefault(mention.name, mention)
     reader.fields["hardware"] = [{"name": m.name, "count": m.count} for m in listed.values()]
+    for mention in sorted(found, key=lambda f: f.start):
+        reader.name("hardware", hardware=[{"name": mention.name, "count": mention.count}])
     if len(listed) == 1:
         with_memory = next((m for m in found if m.memory_gb is not None), None)
         if with_memory is not None:
@@ -123,6 +125,14 @@ def _read_cards(reader: Reader, words: DeviceWords, found: list[Mention]) -> Non
         reader.claim_range(start, end, "hardware", 0.95 if count is not None else 0.85)
 
 
+_UNIFIED_REACH = 4
+
+
+@remembered
+def _unified() -> Alternatives:
+    return cue("words", "unified")
+
+
 @remembered
 def _needs() -> re.Pattern[str]:
     return re.compile(rf"{EDGE_BEFORE}{word('needs')}\s(?:[a-z]{{2,6}}\s)?$")
@@ -137,6 +147,9 @@ def _read_card_memory(reader: Reader) -> None:
         if reader.fields.get("cpu_only"):
             reader.give_extra("ram_gb", value, m, 0.6)
             continue
+        unified = m.group("word") and _unified().search(reader.whole[m.start() : m.end() + _UNIFIED_REACH])
+        if unified and len(reader.fields.get("hardware", ())) == 1:
+            reader.give("gpu_mem_gb", value, m, 0.8)
         if "hardware" in reader.fields or (not m.group("word") and _needs().search(reader.left[: m.start()][-24:])):
             continue
         reader.give("gpu_mem_gb", value, m, 0.8)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, Needing, remembered, source, table, word, words
 from bot.questions.reader import Reader
 from rules.catalog.accelerators import Accelerator
 from rules.catalog.errors import UnknownName
 
-GB = r"(?:gigabytes|gigas|gigs|gib|gb|g)"
+GB = r"(?:gigabytes|gigas|gigs|gig|gib|gb|g)"
 FindInstance = Callable[[str], tuple[Accelerator | None, float, object]]
 
 
@@ -119,10 +119,18 @@ def read_instances(reader: Reader, found: list[Mention], find_instance: FindInst
             device, count, _ = find_instance(m.group(0))
         except UnknownName:
             continue
-        if found or device is None or count < 1:
+        if device is None or count < 1:
             reader.claim(m)
             continue
         name = re.sub(r"\s(\d+GB).*$", r"-\1", device.name)
+        same = next((f for f in found if not f.counted and name.startswith(f.name)), None)
+        if same is not None:  # "A100 … on a p4d": the machine says how many
+            found[found.index(same)] = replace(same, count=int(count), counted=True)
+            reader.claim(m, "hardware", 0.7)
+            continue
+        if found:
+            reader.claim(m)
+            continue
         found.append(Mention(*m.span(), name, int(count), counted=True))
         reader.claim(m, "hardware", 0.7)
 

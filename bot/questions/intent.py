@@ -17,6 +17,11 @@ _SPEED_ASKED = re.compile(
 
 
 @remembered
+def _leads_on() -> re.Pattern[str]:
+    return re.compile(rf"[¿¡\s]{{0,3}}{word('followup')}{EDGE_AFTER}")
+
+
+@remembered
 def _how_many_cards() -> re.Pattern[str]:
     return re.compile(rf"{EDGE_BEFORE}(?:how many|cuantas|cuantos)\s(?:\w{{1,12}}\s){{0,2}}?(?:{word('gpu')}|\x01)")
 
@@ -51,12 +56,12 @@ def decide_intent(reader: Reader) -> Intent:
     told = _capacity_or_recommend(reader, asks)
     if told:
         return told
-    if not work and not ("hardware" in fields and asks["fit"]):
-        return "unclear"
-    return "fit"
+    if work or ("hardware" in fields and asks["fit"]):
+        return "fit"
+    return "followup" if fields and _leads_on().match(reader.whole) else "unclear"
 
 
-_CUES = ("help", "benchmark", "concept", "compare", "cost", "time", "capacity", "recommend", "fit")
+_CUES = ("help", "benchmark", "concept", "compare", "cost", "time", "capacity", "recommend", "seek", "fit")
 
 
 def _several_devices(reader: Reader) -> bool:
@@ -80,9 +85,14 @@ def _capability(reader: Reader, work: bool) -> bool:
 
 
 def _compares(reader: Reader, asks: dict[str, bool]) -> bool:
-    if not _several_devices(reader):
+    several = [kind for kind, items in reader.named.items() if len({repr(i) for i in items}) > 1]
+    if not several:
         return False
-    return asks["compare"] or reader.has(_versus()) or _devices_apart().search(reader.left) is not None
+    if asks["compare"]:
+        return True
+    if several == ["weights_format"]:  # "8 or 6 bit" leaves the choice open
+        return False
+    return (_several_devices(reader) and reader.has(_versus())) or _devices_apart().search(reader.left) is not None
 
 
 @remembered
@@ -100,8 +110,10 @@ def _capacity_or_recommend(reader: Reader, asks: dict[str, bool]) -> Intent | No
     people = "users" in reader.extra
     crowd = "concurrency" in fields
     buying = "budget" in fields or "location" in fields
-    recommends = asks["recommend"] or (
-        _how_many_cards().search(reader.left) is not None and "hardware" in fields and "context" not in fields
+    recommends = (
+        asks["recommend"]
+        or (asks["seek"] and "hardware" not in fields)
+        or (_how_many_cards().search(reader.left) is not None and "hardware" in fields and "context" not in fields)
     )
     if crowd and recommends and "budget" in fields and "hardware" not in fields:
         return "recommend"

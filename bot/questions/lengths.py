@@ -20,15 +20,17 @@ MAX_CONTEXT = 100_000_000
 @remembered
 def _patterns() -> dict[str, Needing]:
     ctx, batch, rank, tok = word("context"), word("batch"), word("rank"), word("tokens")
+    joined = rf"(?:\s?[,/]\s?|\s{word('join')}\s)"
+    listed = rf"{joined}\d{{1,6}}(?![.,]?\d|[a-z%]|\s?[x%$€](?![a-z])|\s(?!{word('join')}|{word('for')}|host)[a-z])"
     sources = {
         "in_out": rf"{_N}\s?(?:{tok}\s)?(?:in|input)(?:\s?[/,&+]\s?|\s(?:and\s)?){_OUT}\s?(?:{tok}\s)?(?:out|output)",
         "input_after": rf"{word('input')}{_IS}{_N}",
         "output_after": rf"{word('output')}{_IS}{_N}",
         "output_before": rf"{_N}\s?(?:{word('tokens')}\s(?:de\s)?)?{word('output')}",
-        "batches": rf"{batch}{_IS}(?P<n>\d{{1,6}})(?P<more>(?:\s?[,/]\s?\d{{1,6}}){{0,8}})",
+        "batches": rf"{batch}{_IS}(?P<n>\d{{1,6}})(?P<more>(?:{listed}){{0,8}})",
         "batch_before": rf"{_SMALL}\s{batch}",
         "accumulation": rf"{word('accumulation')}{_IS}{_SMALL}",
-        "rank": rf"(?:{rank}\s?[=:]\s?|(?:rank|rango|dim|lora\sr|network\sdim)\s?(?:of\s|de\s)?|r)(?P<n>\d{{1,4}})",
+        "rank": rf"(?:{rank}\s?[=:]\s?|(?:rank|rango|dim|lora\sr|network\sdim)\s?(?:of\s|de\s)?|r\s?)(?P<n>\d{{1,4}})",
         "tp": r"(?:tp|tensor[\s\-]parallel(?:ism)?(?:[\s\-]size)?)\s?[=:]?\s?(?P<n>\d{1,3})",
         "pp": r"(?:pp|pipeline[\s\-]parallel(?:ism)?(?:[\s\-]size)?)\s?[=:]?\s?(?P<n>\d{1,3})",
         "gpu_layers": r"-?(?:ngl|n[\s_\-]gpu[\s_\-]layers)\s?[=:]?\s?(?P<n>\d{1,4})",

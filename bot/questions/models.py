@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import Any
 
 from bot.questions import numbers
 from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, Alternatives, Needing, remembered, table, word
@@ -160,12 +161,19 @@ def read_models(reader: Reader, words: ModelWords) -> None:
             sized_elsewhere = size is None
         else:
             reader.claim(m)
+        if name is not None or size is not None:
+            reader.name("model", **_alternative(name, size))
         if (first or name is None) and size is not None:
             reader.offer("params_b", numbers.tidy(size), *m.span(), 0.9 if first else 0.5)
         if first and active is not None:
             reader.offer("active_params_b", numbers.tidy(active), *m.span())
     _read_unlisted(reader)
     _read_sizes(reader, words, sized_elsewhere)
+
+
+def _alternative(name: str | None, size: float | None) -> dict[str, Any]:
+    said = {"model": name, "params_b": None if size is None else numbers.tidy(size)}
+    return {field: value for field, value in said.items() if value is not None}
 
 
 def _stem(text: str) -> str:
@@ -217,6 +225,7 @@ def _read_sizes(reader: Reader, words: ModelWords, wanted: bool) -> None:
         else:
             value = float(m.group("value").replace(",", "."))
         value = -value if m.group("sign") else value
+        reader.name("model", params_b=numbers.tidy(value))
         if "params_b" not in reader.fields and wanted:
             reader.give("params_b", numbers.tidy(value), m, 0.85)
             _name_with_size(reader, words, m.group(0))

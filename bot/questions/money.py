@@ -65,6 +65,11 @@ def read_money(reader: Reader) -> None:
         reader.give_extra("rent_per_hour", numbers.number(m.group("n"), decimal_comma=True), m)
 
 
+def _before(reader: Reader, m: re.Match[str]) -> str:
+    """The few characters before an amount, with its sign but without its digits."""
+    return reader.whole[max(0, m.start() - 5) : m.start()] + re.sub(r"\d.*", "", m.group(0)[:1])
+
+
 def _take(reader: Reader, m: re.Match[str]) -> None:
     groups = m.groupdict()
     currency = _CURRENCIES.get(groups.get("sign") or "$", "USD")
@@ -79,7 +84,7 @@ def _take(reader: Reader, m: re.Match[str]) -> None:
     per = next((kind for kind in ("hour", "month", "year") if groups[kind]), "once")
     if groups["million"]:
         per = "million_tokens"
-    if per == "hour" and _PRICE_WORD.search(reader.whole[max(0, m.start() - 5) : m.start() + 1]):
+    if per == "hour" and _PRICE_WORD.search(_before(reader, m)):
         reader.give_extra("rent_per_hour", value, m)
         return
     limit = cue("words", "money_limit").search(reader.whole[max(0, m.start() - 14) : m.start() + 1])

@@ -67,6 +67,30 @@ def number(text: str, magnitude: str | None = None, decimal_comma: bool = False)
     return value * magnitudes()[" ".join(magnitude.split())] if magnitude else value
 
 
+@remembered
+def amount_source(group: str = "n") -> str:
+    """Pattern source of an amount in digits, or in words before a magnitude ("half a trillion", "un billón")."""
+    words = sorted({*count_words(), *parts()}, key=lambda w: (-len(w), w))
+    worded = "|".join(re.escape(w).replace(r"\ ", r"\s") for w in words)
+    return rf"(?:(?P<{group}>{NUMBER})|(?P<{group}_word>{worded})(?=\s{magnitude_source()}))"
+
+
+@remembered
+def parts() -> dict[str, float]:
+    """Words of fractions before a magnitude: half a million, medio millón."""
+    return {w: v for lang in languages() for w, v in table(lang).get("parts", {}).items()}
+
+
+def amount(m: re.Match[str], group: str = "n", magnitude: str | None = None, decimal_comma: bool = False) -> float:
+    """The value of what `amount_source` matched, times its magnitude."""
+    word = m.group(f"{group}_word")
+    if word is None:
+        return number(m.group(group), magnitude, decimal_comma)
+    said = " ".join(word.split())
+    value = parts().get(said) or float(count_words()[said])
+    return value * magnitudes()[" ".join(magnitude.split())] if magnitude else value
+
+
 def tokens(value: float, suffix: str | None) -> int:
     """A length in tokens: a k after 1, 2, 4 … 256 is 1024, after any other number 1000."""
     if suffix == "k":

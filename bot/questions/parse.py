@@ -9,6 +9,7 @@ from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from bot.questions.asking import missing
+from bot.questions.derive import derive_alternatives, derive_counts, derive_lengths, derive_place
 from bot.questions.devices import DeviceWords
 from bot.questions.hardware import read_hardware
 from bot.questions.intent import decide_intent
@@ -73,8 +74,12 @@ def parse(text: str, catalogue: NameSource, *, explain: bool = False) -> Parsed:
     if benchmark:
         read_host(reader, named_so=False)
     read_place(reader)
+    derive_counts(reader)
     stated = decide_task(reader, formats, len(formats.weights) > 1 and not reader.fields.get("method"))
     intent = decide_intent(reader)
+    derive_lengths(reader)
+    derive_place(reader, intent)
+    derive_alternatives(reader, intent)
     if intent == "benchmark" and reader.fields.get("task") == "inference":
         del reader.fields["task"]  # a benchmark names its own workload
     implied = not stated and intent in _IMPLY_INFERENCE and ("model" in reader.fields or "params_b" in reader.fields)
@@ -82,7 +87,6 @@ def parse(text: str, catalogue: NameSource, *, explain: bool = False) -> Parsed:
         reader.fields["task"] = "inference"
     if cleaned.truncated:
         reader.problem("text_truncated", None, max_chars=MAX_CHARS)
-    _reconcile(reader)
     check_devices(reader, catalogue)
     parsed = Parsed(
         text=reader.shown,
@@ -107,13 +111,6 @@ def finish(parsed: Parsed, answered: frozenset[str]) -> Parsed:
 
 
 _IMPLY_INFERENCE = ("fit", "capacity", "recommend", "time", "compare", "concept")
-
-
-def _reconcile(reader: Reader) -> None:
-    """A tensor-parallel degree with a card of unstated count says how many cards there are."""
-    tp, hardware = reader.extra.get("tp"), reader.fields.get("hardware")
-    if tp and hardware and len(hardware) == 1 and hardware[0]["count"] == 1:
-        hardware[0]["count"] = tp
 
 
 def language(shown: str, folded: str) -> Lang:

@@ -32,6 +32,7 @@ class Reader:
         self.lang = lang
         self.decimal_comma = decimal_comma(lang)
         self.problems: list[Problem] = []
+        self.named: dict[str, list[dict[str, Any]]] = {}  # alternatives by kind, in the order in which they were said
         self._stated, self._extra = Resolver(), Resolver()
         self._explain = explain
         self._shadows: list[Shadow] = []
@@ -104,6 +105,10 @@ class Reader:
     def has(self, pattern: Finds) -> bool:
         """Whether the whole text, claimed or not, holds a match."""
         return pattern.search(self.whole) is not None
+
+    def name(self, kind: str, **item: Any) -> None:
+        """Notes one of possibly several alternatives of a kind (hardware, model, weights_format)."""
+        self.named.setdefault(kind, []).append(item)
 
     def problem(self, id: str, field: str | None = None, **params: Any) -> None:
         """Notes something that cannot be right."""

@@ -11,6 +11,7 @@ from bot.questions.lexicon import (
     Needing,
     choices,
     cue,
+    languages,
     remembered,
     source,
     table,
@@ -23,6 +24,7 @@ _PRETRAINING_TOKENS = 1e9  # data sets of this size are for pretraining unless a
 _TRAINED_FROM_PRETRAINED = frozenset(("llm", "encoder", "audio", "diffusion", "dual-encoder"))
 
 
+_TENSOR_PARALLEL = Needing(rf"{EDGE_BEFORE}(?:tp|tensor[\s\-]parallel\w*){EDGE_AFTER}", ("tp", "tensor"))
 _SAID_BY = {"fine_tuning": ("fine_tuning", "training")}
 
 
@@ -64,12 +66,21 @@ def read_tools(reader: Reader) -> None:
         reader.give("framework", name, hit)
 
 
+@remembered
+def _regions() -> tuple[tuple[str, Alternatives], ...]:
+    names = dict.fromkeys(name for lang in languages() for name in table(lang).get("regions", {}))
+    return tuple((name, cue("regions", name)) for name in names)
+
+
 def read_place(reader: Reader) -> None:
     """Fills `location` (cloud or on_prem) where the text names exactly one."""
     cloud = reader.has(cue("place", "cloud")) or "rent_per_hour" in reader.extra
-    on_prem = reader.has(cue("place", "on_prem"))
+    on_prem = reader.has(cue("place", "on_prem")) or reader.has(cue("words", "buying"))
     if cloud != on_prem:
         reader.fields["location"] = "cloud" if cloud else "on_prem"
+    for region, words in _regions():
+        if m := reader.search(words):
+            reader.give_extra("region", region, m)
 
 
 def read_method(reader: Reader) -> None:
@@ -118,7 +129,8 @@ def _stated_task(reader: Reader) -> str | None:
     if train:
         named = "model" in reader.fields or "params_b" in reader.fields
         return "fine_tuning" if named and (domain in _TRAINED_FROM_PRETRAINED or domain is None) else "training"
-    if trains or "lora_rank" in reader.fields or "optimizer" in reader.fields:
+    about = any(f in reader.fields for f in ("model", "params_b", "hardware", "batch", "context"))
+    if (trains and about) or "lora_rank" in reader.fields or "optimizer" in reader.fields:
         return "fine_tuning"
     if domain == "classical" or (domain == "vision" and "batch" in reader.fields):
         return "training"
@@ -134,6 +146,8 @@ def _only_named(reader: Reader) -> bool:
 
 
 def _load(reader: Reader) -> bool:
+    if "tp" in reader.extra or (reader.has(_TENSOR_PARALLEL) and "hardware" in reader.fields):
+        return True
     served = ("concurrency", "requests_per_s", "tokens_per_day", "latency_ms")
     return any(f in reader.fields for f in served) or any(
         f in reader.extra for f in ("tok_s", "kv_dtype", "gpu_layers")
@@ -143,6 +157,8 @@ def _load(reader: Reader) -> bool:
 def _place_formats(reader: Reader, formats: Formats, training: bool, compared: bool) -> None:
     if not formats.weights:
         return
+    for value in formats.weights:
+        reader.name("weights_format", weights_format=value)
     first = formats.weights[0]
     four_bit = first in ("int4", "nf4", "gptq-4bit", "awq")
     if not training:

@@ -10,57 +10,91 @@ from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, Needing, remembered, 
 from bot.questions.reader import Reader
 
 _N = rf"(?P<n>{numbers.NUMBER})"
-_CONCURRENCY = r"concurrency|concurrencia|max[\s_\-]num[\s_\-]seqs"
-_AROUND_THE_CLOCK = re.compile(r"(?<![\w/])24\s?(?:/|x|h\s?/?)\s?7(?![\w/])")
 HOURS_A_WEEK = 168
 _HOURS_A_MONTH = 730
+_DAYS_A_MONTH = 30.4
+_CONCURRENCY = r"concurrency|concurrencia|max[\s_\-]num[\s_\-]seqs"
+_AROUND_THE_CLOCK = re.compile(r"(?<![\w/])24\s?(?:/|x|h\s?/?)\s?7(?![\w/])")
+
+
+def per(unit: str) -> str:
+    """Pattern source of "per `unit`", with a stroke or a word."""
+    return rf"(?:\s?/\s?|\s{word('per')}\s){unit}"
 
 
 @remembered
 def _patterns() -> dict[str, Needing]:
     mag = rf"\s?(?P<mag>{numbers.magnitude_source()})?"
-    tokens, per = word("tokens"), rf"\s?(?:/|{word('per')})\s?"
+    tokens, amount = word("tokens"), numbers.amount_source()
     count, live, under = rf"(?P<c>{numbers.count_source()})", word("concurrent"), word("under")
     many = rf"{count}(?P<mag>k|\smil)?\s?"
+    some = rf"{amount}{mag}\s?(?:(?:de|of|daily|diarios|diarias)\s)?"
+    day, month, hour = word("day"), word("month"), word("hour")
+    ms = r"(?:ms|milisegundos|milliseconds|millis)"
     sources = {
-        "tokens_per_day": rf"{_N}{mag}\s?(?:de\s)?{tokens}{per}{word('day')}",
-        "tok_s": rf"{_N}\+?\s?(?:{tokens}{per}{word('second')}|t/s|tps)",
-        "requests_per_s": rf"{_N}{mag}\s?(?:rps|qps|{word('request')}{per}{word('second')})",
-        "requests_per_minute": rf"{_N}{mag}\s?(?:rpm|{word('request')}{per}{word('minute')})",
-        "requests_per_day": rf"{_N}{mag}\s?{word('request')}{per}{word('day')}",
-        "dataset_tokens": rf"{_N}{mag}\s?(?:de\s|of\s)?{tokens}",
-        "samples": rf"{_N}{mag}\s?(?:(?!{tokens})[a-z]{{3,12}}\s)?(?:de\s)?{word('samples')}",
-        "ttft_ms": rf"(?:{word('ttft')}\s?(?:of|de|:|=|<|{under})?\s?{_N}\s?(?P<unit>ms|s|sec\w*)"
-        rf"|(?P<n2>{numbers.NUMBER})\s?(?P<unit2>ms|s|sec\w*)\s{word('ttft')})",
-        "latency_ms": rf"(?:{under}|{word('latency')}|@)?\s?(?:de\s)?{_N}\s?(?P<unit>ms|milisegundos|milliseconds)",
-        "latency_s": rf"(?:{under})\s?{_N}\s?(?P<unit>s|secs?|seconds?|segundos?)(?!\s?/)",
-        "hours_per_week": rf"{_N}\s?{word('hour')}{per}{word('week')}",
-        "hours_per_day": rf"{_N}\s?{word('hour')}(?:{per}|\s){word('day')}",
-        "months": rf"{count}\s?(?P<unit>{word('month')}|{word('year')})",
-        "duration": rf"{count}\s?(?P<unit>{word('hour')}|{word('days')}|{word('week')}|{word('minute')})",
-        "registered": rf"{_N}{mag}\s?{word('registered')}",
-        "people": rf"{many}(?:[a-z]{{3,12}}\s)?(?P<who>{word('people')})(?P<live>\s?{live})?",
+        "tokens_per_day": rf"{some}{tokens}(?:{per(day)}|\s{word('daily')})",
+        "tokens_per_hour": rf"{some}{tokens}{per(hour)}",
+        "tokens_per_month": rf"{some}{tokens}{per(month)}",
+        "tok_s": rf"{_N}\+?\s?(?:{tokens}{per(word('second'))}|t/s|tps)",
+        "requests_per_s": rf"{_N}{mag}\s?(?:rps|qps|{word('served')}{per(word('second'))})",
+        "requests_per_minute": rf"{_N}{mag}\s?(?:rpm|{word('served')}{per(word('minute'))})",
+        "requests_per_hour": rf"{some}{word('request')}{per(hour)}",
+        "requests_per_day": rf"{some}{word('request')}(?:{per(day)}|\s{word('daily')})",
+        "requests_per_month": rf"{some}{word('request')}{per(month)}",
+        "dataset_tokens": rf"{amount}{mag}[\s\-]?(?:de\s|of\s)?{tokens}",
+        "dataset_gb": rf"(?:{_N}\s?(?P<unit>tb|gb|mb)\s(?:of\s|de\s)?(?:[a-z]{{3,10}}\s)?{word('dataset')}"
+        rf"|{word('dataset')}\s(?:of\s|de\s)?(?P<n2>{numbers.NUMBER})\s?(?P<unit2>tb|gb|mb))",
+        "audio_hours": rf"{some}{hour}\s(?:of\s|de\s)?{word('audio')}",
+        "samples": rf"{_N}{mag}[\s\-]?(?:(?!{tokens})[a-z]{{3,12}}\s)?(?:de\s)?{word('samples')}",
+        "ttft_ms": rf"(?:{word('ttft')}\s?(?:of|de|:|=|<|{under})?\s?{_N}\s?(?P<unit>{ms}|s|sec\w*|seg\w*)"
+        rf"|(?P<n2>{numbers.NUMBER})\s?(?P<unit2>{ms}|s|sec\w*|seg\w*)"
+        rf"\s(?:{word('filler')}\s){{0,3}}{word('ttft')})",
+        "latency_ms": rf"(?:{under}|{word('latency')}|@)?\s?(?:de\s)?{_N}\s?(?P<unit>{ms})",
+        "latency_s": rf"(?:{under})\s?{_N}\s?(?P<unit>s|secs?|seconds?|segundos?|seg)(?!\s?/)",
+        "latency_is": rf"{word('latency_noun')}(?:\s{word('filler')}|\s{under}){{0,3}}\s?[:=<]?\s?"
+        rf"{_N}\s?(?P<unit>s|secs?|seconds?|segundos?|seg)",
+        "hours_per_week": rf"{_N}\s?{hour}{per(word('week'))}",
+        "hours_per_day": rf"{_N}\s?{hour}(?:{per(word('day'))}|\s{word('day')}|\s{word('daily')})"
+        rf"(?:[\s,x]{{1,3}}(?P<days>[1-7])\s?{word('days')}(?:{per(word('week'))})?)?",
+        "always": rf"{word('always')}",
+        "months": rf"{count}\s?(?P<unit>{month}|{word('year')})",
+        "duration": rf"{count}\s?(?P<unit>{hour}|{word('days')}|{word('week')}|{word('minute')})",
+        "registered": rf"{_N}{mag}\s?(?:(?!{word('concurrent')})[a-z]{{3,12}}\s)?{word('registered')}",
+        "share": rf"(?P<n>\d{{1,3}}(?:[.,]\d)?)\s?(?:%|percent|por\sciento)"
+        rf"\s(?:(?:{word('filler')}|{word('people')})\s){{0,3}}(?:{word('concurrent')}|{word('active')})",
+        "people": rf"(?P<minus>(?<!\S)-)?{many}(?:[a-z]{{3,12}}\s)?(?P<who>{word('people')})(?P<live>\s?{live})?",
+        "team": rf"{word('team')}\s(?:of|de)\s(?:around\s|about\s|unas\s|unos\s|~\s?)?{count}(?P<mag>k)?",
         "concurrent": rf"{many}(?:[a-z]{{3,16}}\s)?(?:{live})(?:\s(?:{word('people')}|{word('streams')}))?",
         "streams": rf"{many}(?:live\s)?(?:{word('streams')})(?:\s(?:{live}))?",
         "concurrency_is": rf"(?:{_CONCURRENCY})\s?(?:of|de|=|:)?\s?(?P<c>\d{{1,5}})(?P<mag>k)?",
     }
     needs: dict[str, tuple[Sequence[str], ...]] = {
-        "tokens_per_day": (words("tokens"), words("day")),
+        "tokens_per_day": (words("tokens"), words("day", "daily")),
+        "tokens_per_hour": (words("tokens"), words("hour")),
+        "tokens_per_month": (words("tokens"), words("month")),
         "tok_s": ((*words("tokens"), "t/s", "tps"),),
-        "requests_per_s": (("rps", "qps", *words("request")),),
-        "requests_per_minute": (("rpm", *words("request")), ("rpm", *words("minute"))),
-        "requests_per_day": (words("request"), words("day")),
+        "requests_per_s": (("rps", "qps", *words("served")),),
+        "requests_per_minute": (("rpm", *words("served")), ("rpm", *words("minute"))),
+        "requests_per_hour": (words("request"), words("hour")),
+        "requests_per_day": (words("request"), words("day", "daily")),
+        "requests_per_month": (words("request"), words("month")),
         "dataset_tokens": (words("tokens"),),
+        "dataset_gb": (words("dataset"), ("gb", "tb", "mb")),
+        "audio_hours": (words("audio"), words("hour")),
         "samples": (words("samples"),),
         "ttft_ms": (words("ttft"),),
-        "latency_ms": (("ms", "miliseg", "millisec"),),
+        "latency_ms": (("ms", "miliseg", "millis"),),
         "latency_s": (words("under"),),
+        "latency_is": (words("latency_noun"),),
         "hours_per_week": (words("hour"), words("week")),
-        "hours_per_day": (words("hour"), words("day")),
+        "hours_per_day": (words("hour"), words("day", "daily")),
+        "always": (words("always"),),
         "months": (words("month", "year"),),
         "duration": (words("hour", "days", "week", "minute"),),
         "registered": (words("registered"),),
+        "share": (("%", "percent", "por ciento"),),
         "people": (words("people"),),
+        "team": (words("team"),),
         "concurrent": (words("concurrent"),),
         "streams": (words("streams"),),
         "concurrency_is": (("concurrenc", "seqs"),),
@@ -68,18 +102,32 @@ def _patterns() -> dict[str, Needing]:
     return {key: Needing(rf"{EDGE_BEFORE}(?<!\d[.,]){text}{EDGE_AFTER}", *needs[key]) for key, text in sources.items()}
 
 
+# Rates: pattern, field, and what a unit of the pattern is of the field's.
+_RATES = (
+    ("tokens_per_day", "tokens_per_day", 1.0),
+    ("tokens_per_hour", "tokens_per_day", 24.0),
+    ("tokens_per_month", "tokens_per_day", 1 / _DAYS_A_MONTH),
+    ("requests_per_s", "requests_per_s", 1.0),
+    ("requests_per_minute", "requests_per_s", 1 / 60),
+    ("requests_per_hour", "requests_per_s", 1 / 3600),
+)
+_RATES_APART = (
+    ("requests_per_day", "requests_per_day", 1.0),
+    ("requests_per_month", "requests_per_day", 1 / _DAYS_A_MONTH),
+    ("tok_s", "tok_s", 1.0),
+    ("audio_hours", "audio_hours", 1.0),
+)
+
+
 def read_traffic(reader: Reader) -> None:
     """Fills rates, latency, hours a week, months, samples, dataset tokens and concurrency."""
     p = _patterns()
-    for field in ("tokens_per_day", "requests_per_s"):
-        for m in list(reader.matches(p[field], field)):
-            reader.give(field, _value(reader, m), m)
-    for m in list(reader.matches(p["requests_per_minute"], "requests_per_s")):
-        reader.give("requests_per_s", numbers.tidy(_value(reader, m) / 60), m)
-    for m in list(reader.matches(p["requests_per_day"], "requests_per_day")):
-        reader.give_extra("requests_per_day", _value(reader, m), m)
-    for m in list(reader.matches(p["tok_s"], "tok_s")):
-        reader.give_extra("tok_s", _value(reader, m), m)
+    for key, field, share in _RATES:
+        for m in list(reader.matches(p[key], field)):
+            reader.give(field, numbers.tidy(_value(reader, m) * share), m)
+    for key, field, share in _RATES_APART:
+        for m in list(reader.matches(p[key], field)):
+            reader.give_extra(field, numbers.tidy(_value(reader, m) * share), m)
     _read_latency(reader, p)
     _read_time(reader, p)
     _read_data(reader, p)
@@ -87,19 +135,25 @@ def read_traffic(reader: Reader) -> None:
 
 
 def _value(reader: Reader, m: re.Match[str]) -> float | int:
-    magnitude = m.groupdict().get("mag")
+    groups = m.groupdict()
+    magnitude = groups.get("mag")
+    if "n_word" in groups:
+        return numbers.tidy(numbers.amount(m, "n", magnitude, reader.decimal_comma))
     return numbers.tidy(numbers.number(m.group("n"), magnitude, decimal_comma=reader.decimal_comma))
 
 
 def _read_latency(reader: Reader, p: dict[str, Needing]) -> None:
     for m in list(reader.matches(p["ttft_ms"], "ttft_ms")):
-        value = numbers.number(m.group("n") or m.group("n2"))
+        value = numbers.number(m.group("n") or m.group("n2"), decimal_comma=reader.decimal_comma)
         unit = m.group("unit") or m.group("unit2")
-        reader.give_extra("ttft_ms", numbers.tidy(value * (1 if unit == "ms" else 1000)), m)
+        reader.give_extra("ttft_ms", numbers.tidy(value * (1 if unit.startswith("m") else 1000)), m)
     for m in list(reader.matches(p["latency_ms"], "latency_ms")):
-        reader.give("latency_ms", numbers.tidy(numbers.number(m.group("n"))), m)
-    for m in list(reader.matches(p["latency_s"], "latency_ms")):
-        reader.give("latency_ms", numbers.tidy(numbers.number(m.group("n")) * 1000), m, 0.7)
+        value = numbers.number(m.group("n"), decimal_comma=reader.decimal_comma)
+        reader.give("latency_ms", numbers.tidy(value), m)
+    for key in ("latency_s", "latency_is"):
+        for m in list(reader.matches(p[key], "latency_ms")):
+            value = numbers.number(m.group("n"), decimal_comma=reader.decimal_comma) * 1000
+            reader.give("latency_ms", numbers.tidy(value), m, 0.7)
 
 
 def _read_time(reader: Reader, p: dict[str, Needing]) -> None:
@@ -107,8 +161,10 @@ def _read_time(reader: Reader, p: dict[str, Needing]) -> None:
         reader.give("hours_per_week", HOURS_A_WEEK, m)
     for m in list(reader.matches(p["hours_per_week"], "hours_per_week")):
         reader.give("hours_per_week", _value(reader, m), m)
+    for m in list(reader.matches(p["always"], "hours_per_week")):
+        reader.give("hours_per_week", HOURS_A_WEEK, m, 0.8)
     for m in list(reader.matches(p["hours_per_day"], "hours_per_week")):
-        hours = numbers.number(m.group("n"), decimal_comma=True) * 7
+        hours = numbers.number(m.group("n"), decimal_comma=True) * int(m.group("days") or 7)
         reader.give("hours_per_week", numbers.tidy(hours), m)
     for m in list(reader.matches(p["months"], "months")):
         n = numbers.count(m.group("c"))
@@ -131,6 +187,10 @@ def _read_time(reader: Reader, p: dict[str, Needing]) -> None:
 
 
 def _read_data(reader: Reader, p: dict[str, Needing]) -> None:
+    for m in list(reader.matches(p["dataset_gb"], "dataset_gb")):
+        value = numbers.number(m.group("n") or m.group("n2"), decimal_comma=reader.decimal_comma)
+        scale = {"tb": 1000.0, "gb": 1.0, "mb": 0.001}[m.group("unit") or m.group("unit2")]
+        reader.give_extra("dataset_gb", numbers.tidy(value * scale), m)
     for m in list(reader.matches(p["dataset_tokens"], "dataset_tokens")):
         value = _value(reader, m)
         if value >= 5_000_000 or (m.group("mag") or "k") not in ("k", "mil"):
@@ -143,12 +203,23 @@ def _read_data(reader: Reader, p: dict[str, Needing]) -> None:
 
 def _read_people(reader: Reader, p: dict[str, Needing]) -> None:
     for m in list(reader.matches(p["registered"], "users")):
-        reader.give_extra("users", _value(reader, m), m, 0.8)
-    for key in ("people", "concurrent", "streams", "concurrency_is"):
+        reader.give_extra("users", _value(reader, m), m, 0.85)
+    for m in list(reader.matches(p["share"], "active_share")):
+        reader.give_extra("active_share", numbers.number(m.group("n"), decimal_comma=True) / 100, m)
+    for key in ("people", "team", "concurrent", "streams", "concurrency_is"):
         for m in list(reader.matches(p[key], "concurrency")):
-            value = numbers.count(m.group("c")) * (1000 if m.group("mag") else 1)
+            groups = m.groupdict()
+            value = numbers.count(m.group("c")) * (1000 if groups["mag"] else 1)
+            if groups.get("minus"):
+                reader.problem("people_not_positive", "concurrency", people=-value)
+                reader.give("concurrency", -value, m)
+                continue
             if value < 1:
                 continue
-            if key == "people" and not m.group("live"):
+            heads = key == "team" or (key == "people" and not groups["live"])
+            if heads:
                 reader.offer_extra("users", value, *m.span(), 0.8)
-            reader.give("concurrency", value, m, 0.7 if key == "people" else 0.9)
+            reader.give("concurrency", value, m, 0.7 if heads else 0.9)
+    users, share = reader.extra.get("users"), reader.extra.get("active_share")
+    if users and share and reader.fields.get("concurrency") in (None, users):
+        reader.fields["concurrency"] = max(1, round(users * share))

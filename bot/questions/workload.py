@@ -49,6 +49,7 @@ def to_workload(parsed: Parsed, catalogue: Catalogue) -> Workload | None:
         "traffic": _traffic(fields, parsed.extra),
         "constraints": Constraints(
             cpu_only=cpu_only,
+            location=parsed.extra.get("region"),
             where=_PLACES.get(fields.get("location", "")),  # type: ignore[arg-type]
             budget=_money(fields),
         ),
@@ -92,13 +93,19 @@ def _traffic(fields: dict[str, Any], extra: Any) -> Traffic:
     per_day = extra.get("requests_per_day")
     return Traffic(
         users=extra.get("users"),
-        concurrency=fields.get("concurrency") if "users" not in extra else None,
+        concurrency=_at_once(fields, extra),
         requests_per_s=fields.get("requests_per_s") or (per_day / _SECONDS_A_DAY if per_day else None),
         tokens_per_day=fields.get("tokens_per_day"),
         latency_ms=fields.get("latency_ms"),
         ttft_ms=extra.get("ttft_ms"),
         hours_per_week=fields.get("hours_per_week"),
     )
+
+
+def _at_once(fields: dict[str, Any], extra: Any) -> int | None:
+    """Sequences at once, if the text says so; a number of people alone does not."""
+    concurrency: int | None = fields.get("concurrency")
+    return None if concurrency == extra.get("users") else concurrency
 
 
 def _money(fields: dict[str, Any]) -> Money | None:
@@ -155,8 +162,9 @@ def _inference(fields: dict[str, Any], extra: Any) -> dict[str, Any]:
     weights = fields.get("weights_format") or fields.get("precision")
     if weights:
         said["weights_format"] = Given(weights)
-    if "concurrency" in fields and "users" not in extra:
-        said["concurrency"] = Given(fields["concurrency"])
+    at_once = _at_once(fields, extra)
+    if at_once is not None:
+        said["concurrency"] = Given(at_once)
     if extra.get("domain") == "diffusion":
         said |= _given(extra, {"steps": "steps"})
         if "offload" in extra:
