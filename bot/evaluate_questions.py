@@ -18,7 +18,7 @@ def score_questions(rows: Iterable[Mapping[str, Any]], parse: Callable[[str], Pa
     """Scores `parse` on rows of `text`, `intent`, `expected`, `must_ask`.
 
     A field counts as right if it is stated with the same value: names without case, separators and publisher, a
-    context within 5 %, other numbers within 1 %. Asking counts whether asked or assumed and said; the precision of asking
+    context within 5 %, other numbers within 1 %. Asking counts whether asked or assumed and said; its precision
     counts what is asked alone.
     """
     right: Counter[str] = Counter()

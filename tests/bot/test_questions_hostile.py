@@ -129,3 +129,27 @@ def test_time_is_bounded(piece: str) -> None:
     started = time.perf_counter()
     parse(text, CATALOGUE)
     assert time.perf_counter() - started < 1.0
+
+
+@pytest.mark.parametrize(
+    ("encoded", "plain"),
+    [
+        ("bge-large, 50 rps, p95 &lt; 200ms", "bge-large, 50 rps, p95 < 200ms"),
+        ("llama 3 8b &amp; 8k ctx &gt; on a T4", "llama 3 8b & 8k ctx on a T4"),
+        ("<@U0TEAM> <!here> <#C024|gpus> qlora 7b on a 3090", "qlora 7b on a 3090"),
+        ("<https://example.com/x|llama 3 8b> on a T4", "llama 3 8b on a T4"),
+        ("<https://example.com/70b> 7b on a T4", "7b on a T4"),
+        ("<https://huggingface.co/Qwen/Qwen2.5-7B-Instruct> on a T4", "Qwen/Qwen2.5-7B-Instruct on a T4"),
+        ("“llama 3 8b” on a ‘T4’ – 8k ctx", "'llama 3 8b' on a 'T4' - 8k ctx"),
+        ("```\nllama 3 8b on a T4\n```", "llama 3 8b on a T4"),
+        ("`llama 3 8b` :rocket: on a *T4* :flag-es:", "llama 3 8b on a T4"),
+        ("lla\u200bma 3 8\u2060b on \u202ea T4\u202c", "llama 3 8b on a T4"),
+        ("ｌｌａｍａ 3 ８ｂ on a T4", "llama 3 8b on a T4"),
+        ("llama 3 ٨b on a T4", "llama 3 8b on a T4"),
+        ("lora on a 7b, 30\u202f000 samples", "lora on a 7b, 30000 samples"),
+    ],
+)
+def test_encodings_are_unwrapped(encoded: str, plain: str) -> None:
+    """Slack's own encodings, code marks, typographic and invisible characters read as the plain text would."""
+    assert dict(parse(encoded, CATALOGUE).fields) == dict(parse(plain, CATALOGUE).fields)
+    assert parse(encoded, CATALOGUE).fields
