@@ -19,6 +19,7 @@ class FitPolicy:
     """Shares of usable memory; `fragments_share_of_cache` is of what an allocator reserves beyond live tensors."""
 
     doubt_share: float
+    doubt_below_share: float
     tight_above_share: float
     fails_above_share: float
     fragments_share_of_cache: float

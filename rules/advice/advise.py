@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 from rules.advice.candidates import Proposal, owned, proposal, recommended, reference_needs, wants_of
 from rules.advice.classical import advise_classical
-from rules.advice.cpu_option import cpu_footprint, cpu_option
-from rules.advice.defaults import fill_inference, fill_training
+from rules.advice.cpu_option import cpu_footprint, cpu_option, on_cpu
+from rules.advice.defaults import fill_inference, fill_training, smaller_formats
 from rules.advice.judge import Judged, judge
 from rules.advice.levers import levers
 from rules.advice.limits import limits
@@ -72,6 +72,10 @@ def advise(workload: Workload, catalogue: Catalogue, policy: Policy) -> Advice:
         workload = replace(workload, weights_format=Given(match.weights_format))
     stated = _stated(workload, catalogue, policy)
     workload, assumptions = _filled(workload, model, stated)
+    if isinstance(workload, InferenceWorkload) and stated.device is not None:
+        workload, assumptions = _in_a_format_that_fits(
+            workload, model, stated.device, stated.count, policy, assumptions
+        )
     shown = _shown(workload, model, catalogue, policy, stated)
     return _compose(workload, catalogue, policy, match, stated, shown, assumptions)
 
@@ -94,6 +98,29 @@ def _filled(workload: Workload, model: ModelSpec, stated: _Stated) -> tuple[Work
     if isinstance(workload, TrainingWorkload):
         return fill_training(workload, model)
     return fill_inference(workload, model, stated.device, stated.cpu is not None)
+
+
+def _in_a_format_that_fits(
+    workload: InferenceWorkload,
+    model: ModelSpec,
+    device: Accelerator,
+    count: int,
+    policy: Policy,
+    assumptions: tuple[Assumption, ...],
+) -> tuple[InferenceWorkload, tuple[Assumption, ...]]:
+    """Where nobody stated a format and the published one does not fit: the largest usual one that does, else 4 bits."""
+    given = workload.weights_format
+    settled = given is None or given.origin == "stated" or given.reason == "default_format_of_bits"
+    if settled or model.domain != "llm" or model.native_quant or judge(workload, model, device, count, policy).fits:
+        return workload, assumptions
+    smaller, taken = workload, ""
+    for taken in smaller_formats(workload):
+        given = Given(taken, origin="assumed", reason="default_format_that_fits")
+        smaller = replace(workload, weights_format=given)
+        if judge(smaller, model, device, count, policy).fits:
+            break
+    kept = tuple(a for a in assumptions if a.field != "weights_format")
+    return smaller, (Assumption("weights_format", taken, "default_format_that_fits"), *kept)
 
 
 def _shown(workload: Workload, model: ModelSpec, catalogue: Catalogue, policy: Policy, stated: _Stated) -> _Shown:
@@ -135,6 +162,9 @@ def _compose(
     assumptions: tuple[Assumption, ...],
 ) -> Advice:
     model, judged = match.spec, shown.judged
+    if shown.on_cpu is not None and isinstance(workload, InferenceWorkload):
+        workload = on_cpu(workload, model)
+        assumptions = tuple(_as_taken(each, workload) for each in assumptions)
     most = Limits()
     if judged is not None and shown.device is not None:
         most = limits(workload, model, shown.device, shown.count, policy)
@@ -181,6 +211,14 @@ def _compose(
         fired=fired,
         catalogue_date=catalogue.as_of.isoformat(),
     )
+
+
+def _as_taken(assumption: Assumption, workload: InferenceWorkload) -> Assumption:
+    """The assumption with the value that the CPU's engine and format really have."""
+    taken = getattr(workload, assumption.field, None)
+    if taken is None or taken.origin != "assumed" or taken.reason is None:
+        return assumption
+    return Assumption(assumption.field, taken.value, taken.reason)
 
 
 def _plan(shown: _Shown) -> MemoryPlan | None:

@@ -19,6 +19,7 @@ from rules.formats import UnknownFormat, weight_format
 from rules.workload import Given, InferenceWorkload, TrainingWorkload, Workload
 
 _LARGE_PARAMS = 1.5e9
+_FEW_AT_ONCE = 4
 _DETECTOR_FAMILIES = ("YOLO",)
 
 
@@ -31,6 +32,7 @@ def _table() -> dict[str, Any]:
 def fill_training(workload: TrainingWorkload, model: ModelSpec) -> tuple[TrainingWorkload, tuple[Assumption, ...]]:
     """The workload with every silent field of the table filled; what was taken comes back beside it."""
     changes, assumed = _from_table("training", workload, model)
+    _within_window("seq_len", changes, assumed, model)
     return replace(workload, **changes), tuple(assumed)
 
 
@@ -53,10 +55,7 @@ def fill_inference(
     engine, engine_assumed = _engine(workload, model, device, fmt, cpu)
     workload = replace(workload, weights_format=fmt, engine=engine)
     changes, more = _from_table("inference", workload, model)
-    if model.domain == "llm" and "context" in changes and model.max_position:
-        length = min(int(changes["context"].value), model.max_position)
-        changes["context"] = Given(length, origin="assumed", reason=changes["context"].reason)
-        more = [Assumption("context", length, a.reason) if a.field == "context" else a for a in more]
+    _within_window("context", changes, more, model)
     if workload.input_len and workload.context is None:
         length = workload.input_len.value + (workload.output_len.value if workload.output_len else 512)
         changes["context"] = Given(length, origin="assumed", reason="default_context_from_prompt")
@@ -66,11 +65,21 @@ def fill_inference(
     return filled, (*assumed, *fmt_assumed, *engine_assumed, *more)
 
 
+def _within_window(name: str, changes: dict[str, Any], assumed: list[Assumption], model: ModelSpec) -> None:
+    """An assumed length never exceeds the positions that the model knows."""
+    if name not in changes or not model.max_position or changes[name].value <= model.max_position:
+        return
+    reason = changes[name].reason
+    changes[name] = Given(model.max_position, origin="assumed", reason=reason)
+    assumed[:] = [Assumption(name, model.max_position, reason) if a.field == name else a for a in assumed]
+
+
 def _from_table(task: str, workload: Workload, model: ModelSpec) -> tuple[dict[str, Any], list[Assumption]]:
     facts: dict[str, Any] = {
         "domain": model.domain,
         "large": model.params_total >= _LARGE_PARAMS,
         "detector": model.family.startswith(_DETECTOR_FAMILIES),
+        "several": sum(hardware.count for hardware in workload.hardware) > 1,
     }
     changes: dict[str, Any] = {}
     assumed: list[Assumption] = []
@@ -92,7 +101,7 @@ def _holds(when: Mapping[str, Any], workload: Workload, facts: Mapping[str, Any]
             value = facts[key]
         else:
             given = filled.get(key) or getattr(workload, key, None)
-            value = given.value if given is not None else None
+            value = given.value if given is not None else "nothing"
         if value not in allowed:
             return False
     return True
@@ -101,6 +110,7 @@ def _holds(when: Mapping[str, Any], workload: Workload, facts: Mapping[str, Any]
 _GENERIC_BITS = {"int4": "4", "4bit": "4", "q4": "4", "int8": "8", "8bit": "8", "q8": "8"}
 _GGUF_OF_BITS = {"4": "gguf:Q4_K_M", "8": "gguf:Q8_0"}
 _SERVER_OF_BITS = {"4": "awq", "8": "int8"}
+_FALLBACK_OF_BITS = {"4": "awq", "8": "fp8"}
 
 
 def _weights_format(
@@ -125,6 +135,13 @@ def _weights_format(
     return Given(value, origin="assumed", reason=reason), (Assumption("weights_format", value, reason),)
 
 
+def smaller_formats(workload: InferenceWorkload) -> tuple[str, ...]:
+    """Formats to fall back to, in order, where nobody stated one and 16 bits do not fit."""
+    engine = workload.engine.value.lower() if workload.engine else ""
+    bits = ("8", "4")
+    return tuple((_GGUF_OF_BITS if engine in ("llama.cpp", "ollama") else _FALLBACK_OF_BITS)[b] for b in bits)
+
+
 def _engine(
     workload: InferenceWorkload,
     model: ModelSpec,
@@ -136,7 +153,7 @@ def _engine(
         return workload.engine, ()
     fmt = weights_format.value if weights_format else ""
     if model.domain == "llm":
-        if cpu or _is_file(fmt) or (device is not None and device.unified_memory):
+        if cpu or _is_file(fmt) or _local(workload, device, weights_format):
             value, reason = "llama.cpp", "default_engine_llama_cpp"
         else:
             value, reason = "vllm", "default_engine_vllm"
@@ -147,6 +164,18 @@ def _engine(
     else:
         value, reason = "transformers", "default_engine_transformers"
     return Given(value, origin="assumed", reason=reason), (Assumption("engine", value, reason),)
+
+
+def _local(workload: InferenceWorkload, device: Accelerator | None, weights_format: Given[str] | None) -> bool:
+    """True for a few people on a desktop card or a unified-memory machine, with no server format asked for."""
+    if device is None:
+        return False
+    if device.unified_memory and device.vendor != "nvidia":
+        return True
+    stated = weights_format is not None and weights_format.origin == "stated"
+    at_once = workload.concurrency.value if workload.concurrency else 1
+    desk = device.tier in ("consumer", "integrated")
+    return desk and not stated and at_once <= _FEW_AT_ONCE
 
 
 def _is_file(fmt: str) -> bool:

@@ -51,6 +51,8 @@ class Judged:
         pool, workload = self.footprint.kv_cache_tokens, self.placed.workload
         if pool is None or not isinstance(workload, InferenceWorkload) or workload.context is None:
             return False
+        if not self.footprint.components.get("kv_per_token"):
+            return False  # a state of constant size: nothing grows with the context
         return pool < workload.context.value * sequences_at_once(workload)
 
 

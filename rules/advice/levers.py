@@ -167,6 +167,13 @@ def _denoiser_8_bit(w: InferenceWorkload, model: ModelSpec) -> dict[str, Any] | 
     return _set(weights_format="fp8", text_encoder_format="fp8")
 
 
+def _fill_the_card(w: InferenceWorkload, model: ModelSpec) -> dict[str, Any] | None:
+    paged = _value(w.engine, "") in ("vllm", "tgi", "lmdeploy")
+    if not paged or model.domain != "llm" or _value(w.gpu_memory_utilization, 0.9) >= 0.95:
+        return None
+    return _set(gpu_memory_utilization=0.95, max_batched_tokens=1024)
+
+
 def _offload_parameters(w: TrainingWorkload, model: ModelSpec) -> dict[str, Any] | None:
     if _value(w.offload, "none") != "none" or model.domain != "llm":
         return None
@@ -188,6 +195,7 @@ _TRAINING = (
 )
 _INFERENCE = (
     _Move("vae_slicing", 0, _vae_slicing),
+    _Move("fill_the_card", 1, _fill_the_card),
     _Move("kv_8_bit", 1, _kv_8_bit),
     _Move("batch_one", 1, _batch_one),
     _Move("weights_8_bit", 1, _weights(8)),

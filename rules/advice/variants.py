@@ -38,6 +38,7 @@ def variants(
 
 
 def _changes(workload: Workload, model: ModelSpec, policy: Policy) -> Iterator[tuple[Note, dict[str, Any]]]:
+    yield from _precision(workload, model)
     batch = "micro_batch" if isinstance(workload, TrainingWorkload) else "concurrency"
     length = "seq_len" if isinstance(workload, TrainingWorkload) else "context"
     if _assumed(workload, length) and model.domain == "llm":
@@ -60,6 +61,12 @@ def _changes(workload: Workload, model: ModelSpec, policy: Policy) -> Iterator[t
         for name in ("gguf:Q8_0", "gguf:Q4_K_M") if files else ("fp8", "awq"):
             if name != now:
                 yield Note("variant_format", {"format": name}), _set(weights_format=name)
+
+
+def _precision(workload: Workload, model: ModelSpec) -> Iterator[tuple[Note, dict[str, Any]]]:
+    """Full training taken as pure 16-bit: what fp32 master weights would need."""
+    if isinstance(workload, TrainingWorkload) and model.domain == "llm" and _assumed(workload, "mixed_precision"):
+        yield Note("variant_fp32_master"), _set(mixed_precision=True, weights_dtype="fp32")
 
 
 def _assumed(workload: Workload, name: str) -> bool:

@@ -39,16 +39,16 @@ def verdict(workload: Workload, footprint: Footprint, device: Accelerator, n_dev
     """Judges `footprint` on `n_devices` of `device`; the memory that the workload states for its hardware wins.
 
     fits: the expected need and a share of the doubt above it stay below `tight_above_share` of usable memory.
-    oom: the expected need is above `fails_above_share`. tight: between the two, where the laws do not decide.
+    oom: the expected need less a share of the doubt below it is above `fails_above_share`. tight: between the two.
     """
     usable = usable_for(workload, device, n_devices, policy)
     pooled = "kv_needed" in footprint.components
     # A forward pass alone leaves no fragments that matter: its scratch is freed before the next one.
     fragments = policy.fit.fragments_share_of_cache if isinstance(workload, TrainingWorkload) else 0.0
     need = _pool_need(footprint, usable) if pooled else _need(footprint, fragments)
-    ratio = need.expected / usable if usable > 0 else float("inf")
+    hopeful = need.expected - policy.fit.doubt_below_share * (need.expected - need.low)
     careful = need.expected + policy.fit.doubt_share * (need.high - need.expected)
-    if ratio > policy.fit.fails_above_share:
+    if hopeful > policy.fit.fails_above_share * usable:
         outcome: Outcome = "oom"
         reason = "fit_pool_holds_no_sequence" if pooled else "fit_need_above_usable"
     elif careful > policy.fit.tight_above_share * usable:
