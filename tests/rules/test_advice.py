@@ -93,7 +93,7 @@ def test_full_training_beyond_one_card_names_the_sharding() -> None:
     """Eight cards share a full fine-tune by FSDP, and the rule T3 says so."""
     advice = _train("meta-llama/Llama-2-7b-hf", (Hardware(name="A100 80GB SXM4", count=8),), method="full")
     assert advice.plan is not None
-    assert advice.plan.parallelism == "FSDP over 8"
+    assert advice.plan.parallelism == Note("plan_sharded", {"kind": "FSDP", "count": 8})
     assert "training.parameters_exceed_card" in {fired.rule for fired in advice.fired}
 
 

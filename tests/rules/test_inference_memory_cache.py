@@ -9,8 +9,7 @@ from rules.catalog.models import ModelSpec
 from rules.formats import kv_format
 from rules.memory.errors import UnsupportedWorkload
 from rules.memory.inference import inference_footprint
-from rules.memory.inference.capacity import kv_bytes_per_token
-from rules.memory.inference.kv import cache_shape
+from rules.memory.inference.kv import cache_shape, kv_bytes_per_token
 from rules.units import KIB, MIB
 from rules.workload import Given, InferenceWorkload, ModelRef
 

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rules.catalog.models import ModelSpec
-from rules.formats import KvFormat
+from rules.formats import KvFormat, UnknownFormat, kv_format
+from rules.memory.errors import UnsupportedWorkload
+from rules.memory.inference.engines import engine as engine_recipe
 
 Latent = Literal["latent", "latent_and_value", "expanded"]
 
@@ -124,3 +126,18 @@ def _state(model: ModelSpec, counts: Mapping[str, int], tp: int, state_bytes: fl
 def padded(cells: float, multiple: int) -> int:
     """`cells` rounded up to a multiple, as engines allocate them."""
     return int(math.ceil(cells / multiple) * multiple)
+
+
+def kv_bytes_per_token(
+    model: ModelSpec, kv_name: str | KvFormat | None = None, engine: str | None = None, tp: int = 1
+) -> float:
+    """Cache bytes that one more token of one sequence takes on one device, while no window is full.
+
+    Raises `UnsupportedWorkload` for an unknown format or engine.
+    """
+    try:
+        kv = kv_name if isinstance(kv_name, KvFormat) else kv_format(kv_name or "fp16")
+    except UnknownFormat as exc:
+        raise UnsupportedWorkload("unknown_kv_format", format=str(kv_name)) from exc
+    expanded = bool(model.mla) and engine_recipe(engine).latent == "expanded"
+    return cache_shape(model, kv, tp=max(1, tp), latent="expanded" if expanded else "latent").per_token
