@@ -34,8 +34,8 @@ def _count_apart() -> re.Pattern[str]:
 def derive_lengths(reader: Reader) -> None:
     """A prompt and an answer without a context fill one together; samples of a stated length are so many tokens."""
     fields, extra = reader.fields, reader.extra
-    if "context" not in fields and "input_len" in extra and "output_len" in extra:
-        fields["context"] = extra["input_len"] + extra["output_len"]
+    if "context" not in fields and "input_len" in extra:
+        fields["context"] = extra["input_len"] + extra.get("output_len", 0)
     training = fields.get("task") in ("fine_tuning", "training", "pretraining")
     if training and "samples" in fields and "context" in fields and extra.get("domain") in _LANGUAGE_DOMAINS:
         fields.setdefault("dataset_tokens", fields["samples"] * fields["context"])

@@ -21,9 +21,11 @@ MAX_CONTEXT = 100_000_000
 def _patterns() -> dict[str, Needing]:
     ctx, batch, rank, tok = word("context"), word("batch"), word("rank"), word("tokens")
     joined = rf"(?:\s?[,/]\s?|\s{word('join')}\s)"
-    listed = rf"{joined}\d{{1,6}}(?![.,]?\d|[a-z%]|\s?[x%$€](?![a-z])|\s(?!{word('join')}|{word('for')}|host)[a-z])"
+    goes_on = rf"(?:{word('join')}|{word('for')}|host){EDGE_AFTER}"
+    listed = rf"{joined}\d{{1,6}}(?![.,]?\d|[a-z%\-]|\s?[x%$€](?![a-z])|\s(?!{goes_on})[a-z])"
     sources = {
         "in_out": rf"{_N}\s?(?:{tok}\s)?(?:in|input)(?:\s?[/,&+]\s?|\s(?:and\s)?){_OUT}\s?(?:{tok}\s)?(?:out|output)",
+        "input_before": rf"{_N}[\s\-]?{tok}\s(?:(?:{word('filler')})\s)?{word('input')}",
         "input_after": rf"{word('input')}{_IS}{_N}",
         "output_after": rf"{word('output')}{_IS}{_N}",
         "output_before": rf"{_N}\s?(?:{word('tokens')}\s(?:de\s)?)?{word('output')}",
@@ -39,11 +41,13 @@ def _patterns() -> dict[str, Needing]:
         "frames": rf"{_SMALL}\s?{word('frames')}",
         "image_size": r"(?:@\s?)?(?P<n>\d{2,5})(?:\s?x\s?\d{2,5}(?:\s?px)?|\s?(?:px|pixels|pixeles|p))",
         "context_flag": rf"-c\s{_N}",
+        "context_set": rf"{ctx}\s?[:=]\s?{_N}",
         "context_after": rf"{ctx}{_IS}{_N}",
-        "context_before": rf"{_N}[\s\-]?(?:\w{{3,9}}\s)?{ctx}",
+        "context_before": rf"{_N}[\s\-]?(?:[a-z]{{3,9}}\s)?{ctx}",
     }
     needs: dict[str, tuple[Sequence[str], ...]] = {
         "in_out": (("in",), ("out",)),
+        "input_before": (words("input"),),
         "input_after": (words("input"),),
         "output_after": (words("output"),),
         "output_before": (words("output"),),
@@ -59,6 +63,7 @@ def _patterns() -> dict[str, Needing]:
         "frames": (words("frames"),),
         "image_size": (("x", "p"),),
         "context_flag": (("c",),),
+        "context_set": (words("context"), (":", "=")),
         "context_after": (words("context"),),
         "context_before": (words("context"),),
     }
@@ -71,13 +76,15 @@ _LEFTOVER_SIZE = re.compile(rf"(?:@|\ba\s|\bat\s|\s)\s?(?P<n>\d{{3,4}}){EDGE_AFT
 
 _FIELDS = {"context_flag": "context", "context_after": "context", "context_before": "context", "pp": "pp",
            "gpu_layers": "gpu_layers", "epochs": "epochs", "frames": "frames", "output_after": "output_len",
-           "output_before": "output_len", "input_after": "input_len"}  # fmt: skip
+           "output_before": "output_len", "input_before": "input_len", "input_after": "input_len"}  # fmt: skip
 
 
 def read_lengths(reader: Reader) -> None:
     """Fills `context`, `batch`, `lora_rank` and the extras for shapes that the field list does not have."""
     p = _patterns()
     _read_counts(reader, p)
+    for m in list(reader.matches(p["context_set"], "context")):
+        _give_context(reader, m, 0.95)
     _read_prompt_and_answer(reader, p)
     for key in ("context_flag", "context_after", "context_before"):
         for m in list(reader.matches(p[key], _FIELDS[key])):
@@ -144,7 +151,12 @@ def _read_prompt_and_answer(reader: Reader, p: dict[str, Needing]) -> None:
     for m in list(reader.matches(p["in_out"], "input_len")):
         reader.extra.setdefault("output_len", _tokens(reader, m.group("o"), m.group("ok")))
         reader.give_extra("input_len", _tokens(reader, m.group("n"), m.group("k")), m)
-    for key, field in (("output_after", "output_len"), ("output_before", "output_len"), ("input_after", "input_len")):
+    for key, field in (
+        ("input_before", "input_len"),
+        ("output_after", "output_len"),
+        ("output_before", "output_len"),
+        ("input_after", "input_len"),
+    ):
         for m in list(reader.matches(p[key], _FIELDS[key])):
             value = _tokens(reader, m.group("n"), m.group("k"))
             if value >= 16:

@@ -15,8 +15,9 @@ _SIZE = r"\d{1,6}(?:[.,]\d{1,3})?\s?[bm](?![a-z0-9])"
 _MIXTURE = r"\d{1,3}x\d{1,3}(?:\.\d)?b(?![a-z0-9])"
 _ACTIVE = r"a\d{1,3}(?:\.\d{1,2})?b(?![a-z0-9])"
 _NOT_A_VERSION = r"x|%|bits?|users|usuarios|gpus|cards|h100|a100|[2-5]0[5-9]0"
-_VERSION = rf"v?\d{{1,2}}(?:\.\d{{1,2}})?(?![\dkgx%,/]|\.\d|\s?(?:{_NOT_A_VERSION})(?![a-z]))"
+_VERSION = rf"(?:(?=v)|(?<!\db\s))v?\d{{1,2}}(?:\.\d{{1,2}})?(?![\dkgx%,/]|\.\d|\s?(?:{_NOT_A_VERSION})(?![a-z]))"
 _DETECTOR = r"(?:(?<=yolo)|(?<=yolo[\s\-]))v?\d{1,2}[nsmlx]6?(?![a-z0-9])"  # YOLO sizes: 8n … 26x, v5l6
+_A_LIMIT = r"max\s?[$€£=\d]"  # "70b max 800 $" is no Max
 _HUB_ID = Needing(rf"(?<![\w./@])[a-z0-9][\w.\-]{{1,40}}/(?P<name>[a-z][\w.\-]{{2,80}}){EDGE_AFTER}", ("/",))
 _NAMED_SIZE = re.compile(
     rf"{EDGE_BEFORE}(?P<name>[a-z][a-z0-9.]{{2,24}}(?:-[a-z0-9.]{{1,16}}){{0,4}})-(?P<size>{_SIZE})"
@@ -56,7 +57,7 @@ def _names() -> Alternatives:
 def _name_source(family: str) -> str:
     variants = table("common")["variants"]
     words = "|".join(variants["kept"] + variants["dropped"])
-    part = rf"(?:{_DETECTOR}|{_MIXTURE}|{_ACTIVE}|{_SIZE}|{_VERSION}|\d{{4}}(?=-)|(?:{words})(?![a-z]))"
+    part = rf"(?:{_DETECTOR}|{_MIXTURE}|{_ACTIVE}|{_SIZE}|{_VERSION}|\d{{4}}(?=-)|(?!{_A_LIMIT})(?:{words})(?![a-z]))"
     stem = phrase_source(family)
     return rf"{EDGE_BEFORE}(?P<stem>{stem})(?P<rest>(?:[\s\-_.:]{{0,2}}{part}){{0,7}})(?![a-z]|/[a-z])"
 

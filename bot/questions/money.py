@@ -12,6 +12,7 @@ _CURRENCIES = {"$": "USD", "usd": "USD", "us$": "USD", "dollar": "USD", "dollars
                "dolares": "USD", "€": "EUR", "eur": "EUR", "euro": "EUR", "euros": "EUR", "£": "GBP", "gbp": "GBP",
                "pounds": "GBP"}  # fmt: skip
 _PRICE_WORD = re.compile(r"(?:\bat|@|\bfor|\ba|\bpor)\s?\W?$")
+_SIGN_OF_THE_NUMBER_BEFORE = re.compile(r"\d\s?[$€£]\s\d[\d.,]*$")  # "1500 $ 10 horas"
 _SIGN = r"(?:us\$|\$|€|£)"
 _WORDS = r"(?:usd|dollars?|dolares|bucks|euros?|eur|gbp|pounds|€|\$|£)"
 
@@ -20,7 +21,7 @@ _WORDS = r"(?:usd|dollars?|dolares|bucks|euros?|eur|gbp|pounds|€|\$|£)"
 def _period() -> str:
     kinds = "|".join(f"(?P<{kind}>{word(kind)})" for kind in ("hour", "month", "year"))
     return (
-        rf"(?:\s?(?:/|{word('per')})\s?(?:(?:{kinds}){EDGE_AFTER}|(?P<kwh>kwh)|(?P<million>(?:m|1m|million)\s?{word('tokens')}))"
+        rf"(?:\s(?:(?P<monthly>{word('monthly')})|(?P<yearly>{word('yearly')})){EDGE_AFTER}|\s?(?:/|{word('per')})\s?(?:(?:{kinds}){EDGE_AFTER}|(?P<kwh>kwh)|(?P<million>(?:m|1m|million)\s?{word('tokens')}))"
         r"|\s(?P<once>one[\s\-]?time|once|de una vez|total))?"
     )
 
@@ -60,7 +61,8 @@ def read_money(reader: Reader) -> None:
     """Fills `budget` ({amount, currency, per}); extras `kwh_price` and `rent_per_hour`."""
     for pattern in (_amount(), _amount_worded(), _budget_alone()):
         for m in list(reader.matches(pattern, "budget")):
-            _take(reader, m)
+            if not _SIGN_OF_THE_NUMBER_BEFORE.search(reader.left[: m.end("n")]):
+                _take(reader, m)
     for m in list(reader.matches(_rent())):
         reader.give_extra("rent_per_hour", numbers.number(m.group("n"), decimal_comma=True), m)
 
@@ -82,6 +84,8 @@ def _take(reader: Reader, m: re.Match[str]) -> None:
         reader.give_extra("kwh_price", value, m)
         return
     per = next((kind for kind in ("hour", "month", "year") if groups[kind]), "once")
+    if groups["monthly"] or groups["yearly"]:
+        per = "month" if groups["monthly"] else "year"
     if groups["million"]:
         per = "million_tokens"
     if per == "hour" and _PRICE_WORD.search(_before(reader, m)):

@@ -53,7 +53,7 @@ def _patterns() -> dict[str, Needing]:
         "latency_s": rf"(?:{under})\s?{_N}\s?(?P<unit>s|secs?|seconds?|segundos?|seg)(?!\s?/)",
         "latency_is": rf"{word('latency_noun')}(?:\s{word('filler')}|\s{under}){{0,3}}\s?[:=<]?\s?"
         rf"{_N}\s?(?P<unit>s|secs?|seconds?|segundos?|seg)",
-        "hours_per_week": rf"{_N}\s?{hour}{per(word('week'))}",
+        "hours_per_week": rf"{_N}\s?{hour}(?:{per(word('week'))}|\s{word('weekly')})",
         "hours_per_day": rf"{_N}\s?{hour}(?:{per(word('day'))}|\s{word('day')}|\s{word('daily')})"
         rf"(?:[\s,x]{{1,3}}(?P<days>[1-7])\s?{word('days')}(?:{per(word('week'))})?)?",
         "always": rf"{word('always')}",
@@ -64,8 +64,9 @@ def _patterns() -> dict[str, Needing]:
         rf"\s(?:(?:{word('filler')}|{word('people')})\s){{0,3}}(?:{word('concurrent')}|{word('active')})",
         "people": rf"(?P<minus>(?<!\S)-)?{many}(?:[a-z]{{3,12}}\s)?(?P<who>{word('people')})(?P<live>\s?{live})?",
         "team": rf"{word('team')}\s(?:of|de)\s(?:around\s|about\s|unas\s|unos\s|~\s?)?{count}(?P<mag>k)?",
-        "concurrent": rf"{many}(?:[a-z]{{3,16}}\s)?(?:{live})(?:\s(?:{word('people')}|{word('streams')}))?",
-        "streams": rf"{many}(?:live\s)?(?:{word('streams')})(?:\s(?:{live}))?",
+        "concurrent": rf"{many}(?:[a-z]{{3,16}}\s)?(?:{live})(?:\s(?:{word('people')}|{word('streams')}))?"
+        r"(?!\s?[:=]?\s?\d)",
+        "streams": rf"{many}(?:live\s)?(?:{word('streams')})(?:\s(?:{live}))?(?!\s{word('filler')}\s\d)",
         "concurrency_is": rf"(?:{_CONCURRENCY})\s?(?:of|de|=|:)?\s?(?P<c>\d{{1,5}})(?P<mag>k)?",
     }
     needs: dict[str, tuple[Sequence[str], ...]] = {
@@ -86,7 +87,7 @@ def _patterns() -> dict[str, Needing]:
         "latency_ms": (("ms", "miliseg", "millis"),),
         "latency_s": (words("under"),),
         "latency_is": (words("latency_noun"),),
-        "hours_per_week": (words("hour"), words("week")),
+        "hours_per_week": (words("hour"), words("week", "weekly")),
         "hours_per_day": (words("hour"), words("day", "daily")),
         "always": (words("always"),),
         "months": (words("month", "year"),),
@@ -214,7 +215,7 @@ def _read_people(reader: Reader, p: dict[str, Needing]) -> None:
                 reader.problem("people_not_positive", "concurrency", people=-value)
                 reader.give("concurrency", -value, m)
                 continue
-            if value < 1:
+            if value < 1 or m.group("c") in words("article"):  # "behind an API, concurrency 8" counts nobody
                 continue
             heads = key == "team" or (key == "people" and not groups["live"])
             if heads:
