@@ -36,6 +36,7 @@ _ACTIVATES = Needing(
     rf"|{EDGE_BEFORE}(?P<b>\d{{1,3}}(?:\.\d)?)\s?b\s(?:active|activos|activated){EDGE_AFTER}",
     ("activ",),
 )
+_BEYOND_ANY_B = 1e300  # "1e999B" is impossible all the same, and stays a number
 MAX_PARAMS_B = 100_000.0
 
 
@@ -224,7 +225,7 @@ def _read_sizes(reader: Reader, words: ModelWords, wanted: bool) -> None:
         elif m.group("value_es"):
             value = numbers.number(m.group("value_es"), decimal_comma=True)
         else:
-            value = float(m.group("value").replace(",", "."))
+            value = min(float(m.group("value").replace(",", ".")), _BEYOND_ANY_B)
         value = -value if m.group("sign") else value
         reader.name("model", params_b=numbers.tidy(value))
         if "params_b" not in reader.fields and wanted:

@@ -127,6 +127,7 @@ def test_any_followup_is_merged(first: str, second: str) -> None:
     [
         ("a model of 0B on a 3090", "model_size_impossible", "params_b"),
         ("run a 1e30B model", "model_size_impossible", "params_b"),
+        ("run a 1e999B model", "model_size_impossible", "params_b"),
         ("serve llama 70b, budget -$50/month", "budget_not_positive", "budget"),
         ("presupuesto -500€, quiero un 70b", "budget_not_positive", "budget"),
         ("llama-13b on 0x A100", "device_count_impossible", "hardware"),
