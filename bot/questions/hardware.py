@@ -117,6 +117,7 @@ def _read_cards(reader: Reader, words: DeviceWords, found: list[Mention]) -> Non
         if nodes := _nodes_before().search(head):
             count = (count or 1) * int(nodes.group(1))
             start -= len(head) - nodes.start()
+        memory = memory or None  # "0 GB" says nothing of a card
         name = device.name if memory is None else device.named_with(memory)
         if _LAPTOP_CARDS.fullmatch(name) and reader.has(cue("words", "laptop")):
             name += " Laptop"

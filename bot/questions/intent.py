@@ -13,6 +13,7 @@ _WORK = ("model", "params_b", "active_params_b", "method", "framework")
 _SPEED_ASKED = re.compile(
     r"(?:^|\?\s?|\bwhat\s|\bque\s|\bhow many\s|\bcuantos\s)"
     r"(?:tok(?:ens)?/s|t/s|tps|tokens? (?:per|por) (?:second|segundo))"
+    r"|(?<!\d)\s(?:tok(?:ens)?/s|t/s|tps)\s?\?"
 )
 
 
@@ -56,12 +57,13 @@ def decide_intent(reader: Reader) -> Intent:
     told = _capacity_or_recommend(reader, asks)
     if told:
         return told
-    if work or ("hardware" in fields and asks["fit"]):
+    device = "hardware" in fields or "gpu_mem_gb" in fields
+    if work or ("hardware" in fields and asks["fit"]) or (device and asks["largest"]):
         return "fit"
     return "followup" if fields and _leads_on().match(reader.whole) else "unclear"
 
 
-_CUES = ("help", "benchmark", "concept", "compare", "cost", "time", "capacity", "recommend", "seek", "fit")
+_CUES = ("help", "benchmark", "concept", "compare", "cost", "time", "capacity", "recommend", "seek", "fit", "largest")
 
 
 def _several_devices(reader: Reader) -> bool:
@@ -108,14 +110,14 @@ def _capacity_or_recommend(reader: Reader, asks: dict[str, bool]) -> Intent | No
     fields = reader.fields
     rates = any(f in fields for f in _RATES) or "requests_per_day" in reader.extra
     people = "users" in reader.extra
-    crowd = "concurrency" in fields
+    crowd = "concurrency" in fields or people
     buying = "budget" in fields or "location" in fields
     recommends = (
         asks["recommend"]
         or (asks["seek"] and "hardware" not in fields)
         or (_how_many_cards().search(reader.left) is not None and "hardware" in fields and "context" not in fields)
     )
-    if crowd and recommends and "budget" in fields and "hardware" not in fields:
+    if crowd and "budget" in fields and "hardware" not in fields and not asks["capacity"]:
         return "recommend"
     if asks["capacity"] or rates or (crowd and not people):
         return "capacity"

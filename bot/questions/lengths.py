@@ -32,6 +32,7 @@ def _patterns() -> dict[str, Needing]:
         "batches": rf"{batch}{_IS}(?P<n>\d{{1,6}})(?P<more>(?:{listed}){{0,8}})",
         "batch_before": rf"{_SMALL}\s{batch}",
         "accumulation": rf"{word('accumulation')}{_IS}{_SMALL}",
+        "accumulation_before": rf"{_SMALL}\s{word('accumulation')}",
         "rank": rf"(?:{rank}\s?[=:]\s?|(?:rank|rango|dim|lora\sr|network\sdim)\s?(?:of\s|de\s)?|r\s?)(?P<n>\d{{1,4}})",
         "tp": r"(?:tp|tensor[\s\-]parallel(?:ism)?(?:[\s\-]size)?)\s?[=:]?\s?(?P<n>\d{1,3})",
         "pp": r"(?:pp|pipeline[\s\-]parallel(?:ism)?(?:[\s\-]size)?)\s?[=:]?\s?(?P<n>\d{1,3})",
@@ -54,6 +55,7 @@ def _patterns() -> dict[str, Needing]:
         "batches": (words("batch"),),
         "batch_before": (words("batch"),),
         "accumulation": (words("accumulation"),),
+        "accumulation_before": (words("accumulation"),),
         "rank": (("r", "dim"),),
         "tp": (("tp", "tensor"),),
         "pp": (("pp", "pipeline"),),
@@ -129,8 +131,9 @@ def _read_counts(reader: Reader, p: dict[str, Needing]) -> None:
         reader.give("batch", values[0], m)
     for m in list(reader.matches(p["batch_before"], "batch")):
         reader.give("batch", int(m.group("n")), m, 0.6)
-    for m in list(reader.matches(p["accumulation"], "grad_accum")):
-        reader.give_extra("grad_accum", int(m.group("n")), m)
+    for key in ("accumulation", "accumulation_before"):
+        for m in list(reader.matches(p[key], "grad_accum")):
+            reader.give_extra("grad_accum", int(m.group("n")), m)
     for m in list(reader.matches(p["rank"], "lora_rank")):
         if int(m.group("n")) > 1:
             reader.give("lora_rank", int(m.group("n")), m)

@@ -13,11 +13,12 @@ from bot.questions.reader import Reader
 
 _SIZE = r"\d{1,6}(?:[.,]\d{1,3})?\s?[bm](?![a-z0-9])"
 _MIXTURE = r"\d{1,3}x\d{1,3}(?:\.\d)?b(?![a-z0-9])"
+_MIXTURE_BEFORE = re.compile(rf"{EDGE_BEFORE}({_MIXTURE})\s$")
 _ACTIVE = r"a\d{1,3}(?:\.\d{1,2})?b(?![a-z0-9])"
 _NOT_A_VERSION = r"x|%|bits?|users|usuarios|gpus|cards|h100|a100|[2-5]0[5-9]0"
-_VERSION = rf"(?:(?=v)|(?<!\db\s))v?\d{{1,2}}(?:\.\d{{1,2}})?(?![\dkgx%,/]|\.\d|\s?(?:{_NOT_A_VERSION})(?![a-z]))"
+_VERSION = rf"(?:(?=v)|(?<!\db\s))v?\d{{1,2}}(?:\.\d{{1,2}})?(?![\dkgx%/]|[.,]\d|\s?(?:{_NOT_A_VERSION})(?![a-z]))"
 _DETECTOR = r"(?:(?<=yolo)|(?<=yolo[\s\-]))v?\d{1,2}[nsmlx]6?(?![a-z0-9])"  # YOLO sizes: 8n … 26x, v5l6
-_A_LIMIT = r"max\s?[$€£=\d]"  # "70b max 800 $" is no Max
+_A_LIMIT = r"max\s?[$€£=\d\x01]"  # "70b max 800 $" is no Max
 _HUB_ID = Needing(rf"(?<![\w./@])[a-z0-9][\w.\-]{{1,40}}/(?P<name>[a-z][\w.\-]{{2,80}}){EDGE_AFTER}", ("/",))
 _NAMED_SIZE = re.compile(
     rf"{EDGE_BEFORE}(?P<name>[a-z][a-z0-9.]{{2,24}}(?:-[a-z0-9.]{{1,16}}){{0,4}})-(?P<size>{_SIZE})"
@@ -59,7 +60,7 @@ def _name_source(family: str) -> str:
     variants = table("common")["variants"]
     words = "|".join(variants["kept"] + variants["dropped"])
     part = rf"(?:{_DETECTOR}|{_MIXTURE}|{_ACTIVE}|{_SIZE}|{_VERSION}|\d{{4}}(?=-)|(?!{_A_LIMIT})(?:{words})(?![a-z]))"
-    stem = phrase_source(family)
+    stem = phrase_source(family if family.endswith("-") else family.replace("-", " "))
     return rf"{EDGE_BEFORE}(?P<stem>{stem})(?P<rest>(?:[\s\-_.:]{{0,2}}{part}){{0,7}})(?![a-z]|/[a-z])"
 
 
@@ -109,7 +110,7 @@ class ModelWords:
         }
         size = _billions(pick["size"][0]) if pick["size"] else None
         active = float(pick["active"][0][1:-1]) if pick["active"] else None
-        family = common["display"].get(stem, stem)
+        family = common["display"].get(stem, _stem(stem))
         dropped = set(common["variants"]["dropped"])
         said = [m.group(0) for m in parts if m.group("word") or m.group("version") or m.group("detector")]
         release = [p for p in said if _RELEASE.fullmatch(p)][:1]
@@ -151,6 +152,8 @@ def read_models(reader: Reader, words: ModelWords) -> None:
         ):
             joined = _whole_name(f"{m.group('stem')}-{before.group(1)}")  # "34b yi"
             name = words.compose(joined)[0] if joined else None
+        if mixture := _mixture_before(reader, m):
+            name = words.compose(mixture)[0] or name
         if name is None and size is None:
             continue
         if _like().match(reader.left, m.end()):
@@ -171,6 +174,12 @@ def read_models(reader: Reader, words: ModelWords) -> None:
             reader.offer("active_params_b", numbers.tidy(active), *m.span())
     _read_unlisted(reader)
     _read_sizes(reader, words, sized_elsewhere)
+
+
+def _mixture_before(reader: Reader, m: re.Match[str]) -> re.Match[str] | None:
+    """A mixture's notation before the family ("8x22b mixtral") is part of the name."""
+    before = _MIXTURE_BEFORE.search(reader.left[max(0, m.start() - 12) : m.start()])
+    return _whole_name(f"{m.group('stem')}-{before.group(1)}") if before else None
 
 
 def _alternative(name: str | None, size: float | None) -> dict[str, Any]:

@@ -74,8 +74,9 @@ def _regions() -> tuple[tuple[str, Alternatives], ...]:
 
 def read_place(reader: Reader) -> None:
     """Fills `location` (cloud or on_prem) where the text names exactly one."""
-    cloud = reader.has(cue("place", "cloud")) or "rent_per_hour" in reader.extra
-    on_prem = reader.has(cue("place", "on_prem")) or reader.has(cue("words", "buying"))
+    shunned = reader.has(cue("place", "not_cloud"))
+    cloud = not shunned and (reader.has(cue("place", "cloud")) or "rent_per_hour" in reader.extra)
+    on_prem = shunned or reader.has(cue("place", "on_prem")) or reader.has(cue("words", "buying"))
     if cloud != on_prem:
         reader.fields["location"] = "cloud" if cloud else "on_prem"
     for region, words in _regions():
@@ -115,6 +116,8 @@ def decide_task(reader: Reader, formats: Formats, compares_formats: bool) -> boo
 
 
 def _stated_task(reader: Reader) -> str | None:
+    if "task" in reader.fields:  # a config says it
+        return str(reader.fields["task"])
     engine = reader.fields.get("framework")
     trains = engine in dict(_frameworks("trains")) or "sharding" in reader.extra
     serves = engine in dict(_frameworks("serves"))
@@ -150,7 +153,7 @@ def _load(reader: Reader) -> bool:
         return True
     served = ("concurrency", "requests_per_s", "tokens_per_day", "latency_ms")
     return any(f in reader.fields for f in served) or any(
-        f in reader.extra for f in ("tok_s", "kv_dtype", "gpu_layers")
+        f in reader.extra for f in ("users", "tok_s", "kv_dtype", "gpu_layers")
     )
 
 
