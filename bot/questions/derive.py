@@ -13,11 +13,11 @@ _LANGUAGE_DOMAINS = (None, "llm", "encoder")
 
 
 def derive_counts(reader: Reader) -> None:
-    """A tensor-parallel degree, or a count that stands apart ("8x lora"), is that of the cards without a count."""
+    """A count of processes, a tensor-parallel degree, or a count that stands apart ("8x lora") is that of the cards."""
     hardware = reader.fields.get("hardware")
     if not hardware or any(item["count"] != 1 for item in hardware):
         return
-    tp = reader.extra.get("tp")
+    tp = reader.extra.get("gpu_count") or reader.extra.get("tp")
     if tp and len(hardware) == 1:
         hardware[0]["count"] = tp
     elif len(hardware) > 1 and (apart := _count_apart().search(reader.left)):

@@ -9,6 +9,8 @@ from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from bot.questions.asking import missing
+from bot.questions.configs import read_config
+from bot.questions.configs.merge import joined, seed
 from bot.questions.derive import derive_alternatives, derive_counts, derive_lengths, derive_place
 from bot.questions.devices import DeviceWords
 from bot.questions.hardware import read_hardware
@@ -25,6 +27,7 @@ from bot.questions.task import decide_task, read_host, read_method, read_place, 
 from bot.questions.text import MAX_CHARS, clean
 from bot.questions.traffic import read_traffic
 from rules.catalog.accelerators import Accelerator
+from rules.catalog.model_names import ModelMatch
 
 
 class NameSource(FindsDevices, Protocol):
@@ -38,6 +41,12 @@ class NameSource(FindsDevices, Protocol):
     @property
     def model_ids(self) -> tuple[str, ...]:
         """Every model's Hub id."""
+        ...
+
+    def find_model(
+        self, name: str | None, params_b: float | None = None, active_params_b: float | None = None
+    ) -> ModelMatch:
+        """Raises `UnknownName`."""
         ...
 
     def find_instance(self, name: str) -> tuple[Accelerator | None, float, object]:
@@ -55,9 +64,12 @@ def parse(text: str, catalogue: NameSource, *, explain: bool = False) -> Parsed:
 
     With `explain`, the spans also remember what was overlapped.
     """
-    cleaned = clean(text)
+    config = read_config(text, catalogue)
+    cleaned = clean(text if config is None else config.rest)
     lang = language(cleaned.shown, cleaned.folded)
     reader = Reader(cleaned, lang, explain)
+    if config is not None:
+        seed(reader, config)
     devices, models = _words(catalogue)
     read_money(reader)
     read_traffic(reader)
@@ -76,7 +88,7 @@ def parse(text: str, catalogue: NameSource, *, explain: bool = False) -> Parsed:
     read_place(reader)
     derive_counts(reader)
     stated = decide_task(reader, formats, len(formats.weights) > 1 and not reader.fields.get("method"))
-    intent = decide_intent(reader)
+    intent = "fit" if config is not None and not reader.whole else decide_intent(reader)
     derive_lengths(reader)
     derive_place(reader, intent)
     derive_alternatives(reader, intent)
@@ -98,6 +110,8 @@ def parse(text: str, catalogue: NameSource, *, explain: bool = False) -> Parsed:
         problems=tuple(reader.problems),
         spans=reader.spans,
     )
+    if config is not None:
+        parsed = joined(parsed, config)
     return finish(parsed, frozenset(("hardware",)) if reader.has(cue("intents", "recommend")) else frozenset())
 
 

@@ -25,6 +25,11 @@ _SIXTEEN_BITS = ("bf16", "fp16")
 _SHARDERS = ("fsdp", "deepspeed", "ddp")  # named as a framework, but they say how a run is split
 _PLACES = {"cloud": "cloud", "on_prem": "on_premises"}
 _SECONDS_A_DAY = 86_400
+_INFERENCE_EXTRAS = (
+    "kv_dtype input_len output_len tp pp ep dp_attention gpu_layers flash_attention n_ubatch n_batch max_num_seqs "
+    "max_batched_tokens gpu_memory_utilization mem_fraction_static block_size cuda_graphs split_mode "
+    "experts_on_cpu compile"
+).split()
 _GLOBAL_BATCH = 64  # sequences; more than one card takes at a time in common runs
 
 
@@ -131,7 +136,7 @@ def _training(fields: dict[str, Any], extra: Any) -> dict[str, Any]:
     )
     if "batch" in fields:
         said[_batch_field(fields, extra)] = Given(fields["batch"])
-    names = "grad_accum packed compile double_quant sharding offload tp pp epochs"
+    names = "grad_accum global_batch packed compile double_quant fused_loss attention sharding offload tp pp cp epochs"
     said |= _given(extra, {n: n for n in names.split()}) | _given(extra, {"resolution": "image_size"})
     if fields.get("task") == "pretraining":
         said["method"] = Given("pretrain")
@@ -141,8 +146,12 @@ def _training(fields: dict[str, Any], extra: Any) -> dict[str, Any]:
         said["checkpointing"] = Given("full" if extra["checkpointing"] else "none")
     if "flash_attention" in extra:
         said["attention"] = Given("flash" if extra["flash_attention"] else "sdpa")
+    if targets := extra.get("lora_targets"):
+        said["lora_targets"] = Given(targets if isinstance(targets, str) else tuple(targets))
     precision = fields.get("precision")
-    if precision:
+    if precision is None or precision == extra.get("compute_dtype"):  # as a config says it, weights apart
+        said |= _given(extra, {"compute_dtype": "compute_dtype", "weights_dtype": "weights_dtype"})
+    else:
         full = fields.get("method") in (None, "full", "freeze")
         said["compute_dtype" if full and precision in (*_SIXTEEN_BITS, "fp8") else "weights_dtype"] = Given(precision)
     return said
@@ -157,7 +166,7 @@ def _batch_field(fields: dict[str, Any], extra: Any) -> str:
 
 def _inference(fields: dict[str, Any], extra: Any) -> dict[str, Any]:
     said = _given(fields, {"framework": "engine", "context": "context", "batch": "batch"})
-    said |= _given(extra, {n: n for n in "kv_dtype input_len output_len tp pp gpu_layers flash_attention".split()})
+    said |= _given(extra, {n: n for n in _INFERENCE_EXTRAS})
     said |= _given(extra, {"resolution": "image_size", "frames": "frames"})
     weights = fields.get("weights_format") or fields.get("precision")
     if weights:
