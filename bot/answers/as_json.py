@@ -21,7 +21,7 @@ def advice_json(advice: Advice, words: Words) -> dict[str, Any]:
 
 def _plain(value: Any, words: Words) -> Any:
     if isinstance(value, Note):
-        note: dict[str, Any] = {"id": value.message, "params": dict(value.params), "text": words.say(value)}
+        note: dict[str, Any] = {"id": value.message, "params": _plain(value.params, words), "text": words.say(value)}
         if value.requirement:
             note["requirement"] = value.requirement
         return note

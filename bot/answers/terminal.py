@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bot.answers.words import Words
-from rules.advice.types import Advice, Assumption, GibRange, Lever, Option, PlanPart
+from rules.advice.types import Advice, GibRange, Lever, Option, PlanPart
 
 _BAR = "█"
 _BAR_PARTS = " ▏▎▍▌▋▊▉"
@@ -19,8 +19,10 @@ _MARKS = {"fits": "✅", "cpu": "✅", "tight": "⚠️", "oom": "❌", "unknown
 _PLAIN_MARKS = {"fits": "[yes]", "cpu": "[yes]", "tight": "[tight]", "oom": "[no]", "unknown": "[?]"}
 _STYLES = {"bold": "1", "dim": "2", "green": "32", "yellow": "33", "red": "31", "cyan": "36"}
 _COLOUR_OF = {"fits": "green", "cpu": "green", "tight": "yellow", "oom": "red", "unknown": "yellow"}
-_NARROWEST_LAST_COLUMN = 30
-_ANSI = re.compile(r"\x1b\[[0-9;]*m")
+_NARROWEST_LAST_COLUMN = 24
+_PLAIN_SIGNS = str.maketrans({"–": "-", "·": ";", "…": "..."})
+_NO_PLAN = "plan_single"
+_ASSUMED_BY_A_LAW = ("training_assumed", "media_assumed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,8 @@ def render(advice: Advice, words: Words, surface: Surface, questions: Sequence[s
     view = _View(advice, words, surface)
     text: str = _template().render(a=advice, v=view, t=words, questions=questions)
     lines = [line.rstrip() for line in text.splitlines()]
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip() + "\n"
+    shown = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip() + "\n"
+    return shown.translate(_PLAIN_SIGNS) if surface.plain else shown
 
 
 @cache
@@ -91,19 +94,33 @@ class _View:
         start = " " * (len(text) - len(text.lstrip()))
         width = max(40, self._surface.width)
         lines = textwrap.wrap(
-            text.strip(), width, initial_indent=start, subsequent_indent=" " * indent, break_long_words=False
+            text.strip(),
+            width,
+            initial_indent=start,
+            subsequent_indent=" " * indent,
+            break_long_words=False,
+            break_on_hyphens=False,
         )
         return "\n".join(lines)
 
     def gib(self, value: float) -> str:
         return self._words.number(value, 1 if value >= 0.1 else 3)
 
+    def share(self, value: float, of: float) -> str:
+        """One part's GiB beside a sum of `of`: what does not show there is "<0.1"."""
+        return f"<{self._words.number(0.1)}" if value < 0.05 and of >= 1 else self.gib(value)
+
     def span(self, need: GibRange) -> str:
-        return f"{self.gib(need.expected_gib)} ({self.gib(need.low_gib)}-{self.gib(need.high_gib)})"
+        return f"{self.gib(need.expected_gib)} ({self.gib(need.low_gib)}–{self.gib(need.high_gib)})"
 
     def because(self) -> str:
         parts = self._advice.because
-        return " · ".join(f"{self.part_name(p.part)} {self.gib(p.gib)}" for p in parts)
+        most = max((p.gib for p in parts), default=0.0)
+        return " · ".join(f"{self.part_name(p.part)} {self.share(p.gib, most)}" for p in parts)
+
+    def machine(self, device: str | None, count: int) -> str:
+        """Devices as people say them: "RTX 4090", "2 x RTX 4090"."""
+        return self._words.say("machine", {"count": count, "device": device or ""})
 
     def part_name(self, part: str) -> str:
         label = self._words(f"part_{part}")
@@ -114,17 +131,29 @@ class _View:
         if not parts:
             return ""
         largest = max(p.gib for p in parts)
-        cells = [(self.part_name(p.part), self.gib(p.gib), p, self._words.say(p.why, p.params)) for p in parts]
+        cells = [
+            (self.part_name(p.part), self.share(p.gib, largest), p, self._words.say(p.why, p.params)) for p in parts
+        ]
         name_width = max(len(c[0]) for c in cells)
         gib_width = max(len(c[1]) for c in cells)
-        bar_width = max(8, min(24, self._surface.width // 5))
-        room = self._surface.width - name_width - gib_width - bar_width - 8
+        bar_width = max(8, min(24, self._surface.width // 8))
+        before = name_width + gib_width + bar_width + 8
         lines = []
         for name, gib, part, why in cells:
             bar = self._bar(part.gib / largest if largest else 0.0, bar_width)
             row = f"  {name:<{name_width}}  {gib:>{gib_width}}  {self.style(bar, 'cyan')}"
-            lines.append(f"{row}  {self.style(_cut(why, room), 'dim')}")
+            first, *more = self._beside(why, before)
+            lines.append(f"{row}  {self.style(first, 'dim')}")
+            lines.extend(" " * before + self.style(line, "dim") for line in more)
         return "\n".join(lines)
+
+    def _beside(self, text: str, before: int) -> list[str]:
+        """`text` in lines that fit to the right of `before` columns; at least one."""
+        import textwrap
+
+        return textwrap.wrap(
+            text, max(_NARROWEST_LAST_COLUMN, self._surface.width - before), break_on_hyphens=False
+        ) or [""]
 
     def _bar(self, share: float, width: int) -> str:
         if self._surface.plain:
@@ -136,11 +165,11 @@ class _View:
     def options(self, options: Iterable[Option]) -> str:
         rows = [
             (
-                f"{o.count} x {o.hardware}" if o.count > 1 else o.hardware,
+                self.machine(o.hardware, o.count),
                 self._words(f"outcome_{o.outcome}"),
                 f"{self.gib(o.need.expected_gib)} / {self.gib(o.usable_gib)}",
                 self._words(f"tier_{o.tier}"),
-                "" if o.parallelism == "single" else o.parallelism,
+                "" if o.parallelism.message == _NO_PLAN else self._words.say(o.parallelism),
                 "; ".join(self._words.say(reason) for reason in o.reasons),
             )
             for o in options
@@ -165,24 +194,23 @@ class _View:
         widths = {i: max(len(head[i]), *(len(row[i]) for row in rows)) for i in keep}
         last = keep[-1]
         room = self._surface.width - 2 - sum(widths[i] + 2 for i in keep[:-1])
-        below = room < min(widths[last], _NARROWEST_LAST_COLUMN)
+        below = room < widths[last]
         columns = keep[:-1] if below else keep
         lines = ["  " + self.style("  ".join(f"{head[i]:<{widths[i]}}" for i in columns).rstrip(), "dim")]
         for row in rows:
-            cells = [_cut(row[i], room) if i == last else f"{row[i]:<{widths[i]}}" for i in columns]
-            lines.append("  " + "  ".join(cells))
+            lines.append("  " + "  ".join(f"{row[i]:<{widths[i]}}" for i in columns))
             if below and row[last]:
                 lines.append(self.style(self.wrap(f"      {row[last]}", 6), "dim"))
         return "\n".join(lines)
 
-    def assumed(self, items: Iterable[Assumption]) -> str:
-        texts = [self._words.say(f"assumed_{a.field}", {"value": _shown(a.value)}) for a in items]
-        return ", ".join(texts)
+    def assumed(self) -> str:
+        """Everything that was taken for granted, by the advice and by the memory laws, each field once."""
+        found: dict[str, Any] = {a.field: a.value for a in self._advice.assumptions}
+        for note in self._advice.warnings:
+            if note.message in _ASSUMED_BY_A_LAW:
+                found.setdefault(str(note.params["field"]), note.params["value"])
+        return ", ".join(self._words.say(f"assumed_{field}", {"value": value}) for field, value in found.items())
 
-
-def _shown(value: Any) -> Any:
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) and value >= 1000 else value
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(_ANSI.sub("", text)) <= width else text[: max(1, width - 1)].rstrip() + "…"
+    def warnings(self) -> list[str]:
+        """The notes, without those that `assumed` says."""
+        return [self._words.say(n) for n in self._advice.warnings if n.message not in _ASSUMED_BY_A_LAW]

@@ -1,49 +1,71 @@
 """Words: message ids and parameters into sentences of one language, from gettext catalogues.
 
-Texts are ours; what users typed only ever enters as a parameter value, so it is never read as a format.
+Texts are ours; what users typed only ever enters as a parameter value, so it is never read as a format. Three things a
+text can do with a parameter: a number takes a format (`{need_gib:.1f}`) and the language's marks; a word takes the name
+of a vocabulary (`{value:optimizer}` is the text of `optimizer_<value>`, or the value itself where there is none); a
+`Note` is said in its place. A text with plural forms is chosen by the first parameter of `_COUNTED_BY` that it has.
 """
 
 from __future__ import annotations
 
 import gettext
+import re
 import string
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from rules.memory.footprint import Note
 
-LANGUAGES = ("en",)
+LANGUAGES = ("en", "es")
 _DOMAIN = "gpufit"
+_COUNTED_BY = ("count", "sequences", "n", "batch", "windows", "pictures", "samples")
+_CARD_BY_MEMORY = re.compile(r"(?P<memory_gb>\d+(?:\.\d+)?) GB GPU")
+_Marks = Callable[[str], str]
 
 
-class _LocalFormatter(string.Formatter):
-    """`str.format` with the language's decimal mark; a missing parameter shows as "?" instead of failing."""
+class _Formatter(string.Formatter):
+    """`str.format` in one language; a missing parameter shows as "?" instead of failing."""
 
-    def __init__(self, decimal_mark: str) -> None:
-        self._decimal_mark = decimal_mark
+    def __init__(self, words: Words, marks: _Marks) -> None:
+        self._words = words
+        self._marks = marks
 
     def get_value(self, key: int | str, args: Any, kwargs: Mapping[str, Any]) -> Any:
         return kwargs.get(str(key), "?")
 
     def format_field(self, value: Any, format_spec: str) -> str:
+        if isinstance(value, Note):
+            return self._words.say(value)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            return str(value)
-        text = format(value, format_spec) if format_spec else f"{value:.4g}" if isinstance(value, float) else str(value)
-        if self._decimal_mark != ".":
-            text = text.translate(str.maketrans(".,", f"{self._decimal_mark}."))
-        return text
+            return self._words.term(format_spec, str(value))
+        if format_spec.isidentifier():
+            word = self._words.term(format_spec, str(value))
+            if word != str(value):
+                return word
+            format_spec = ""
+        plain = f",.{_digits(value)}g" if isinstance(value, float) else ",d" if abs(value) >= 1000 else "d"
+        return self._marks(format(value, format_spec or plain))
+
+
+def _digits(value: float) -> int:
+    """Significant digits of a number without a format: all of a large one before the decimal mark, else four."""
+    return max(4, len(str(int(abs(value))))) if abs(value) < 1e15 else 4
 
 
 class Words:
-    """One language's sentences. `say` turns a note or an id into text; unknown ids come back as they are."""
+    """One language's sentences. `say` turns a note or an id into text; unknown ids come back as they are.
 
-    def __init__(self, lang: str) -> None:
-        self.lang = lang if lang in LANGUAGES else "en"
-        path = resources.files("bot.answers").joinpath("locale")
+    `folder` holds the catalogues, `<lang>/LC_MESSAGES/gpufit.mo`; the shipped ones where it is None.
+    """
+
+    def __init__(self, lang: str, folder: Path | None = None) -> None:
+        self.lang = lang if lang in LANGUAGES or folder else "en"
+        path = folder or resources.files("bot.answers").joinpath("locale")
         self._catalogue = gettext.translation(_DOMAIN, str(path), languages=[self.lang])
-        self._formatter = _LocalFormatter(self("decimal_mark_"))
+        self._formatter = _Formatter(self, _marks_of(self.lang) if self.lang in LANGUAGES else _as_written)
 
     def __call__(self, message_id: str) -> str:
         """The raw text of an id, for labels without parameters."""
@@ -53,15 +75,46 @@ class Words:
         """True where the catalogue has a text for this id."""
         return self._catalogue.gettext(message_id) != message_id
 
+    def term(self, vocabulary: str, value: str) -> str:
+        """A word of a vocabulary in this language; names that no catalogue holds stay as they are.
+
+        A card that is known by its memory alone ("12 GB GPU") is no name.
+        """
+        card = _CARD_BY_MEMORY.fullmatch(value)
+        if card:
+            return self.say("card_by_memory", card.groupdict())
+        message_id = f"{vocabulary}_{value.lower()}"
+        return self(message_id) if self.knows(message_id) else value.removeprefix("gguf:")
+
     def say(self, message: Note | str, params: Mapping[str, Any] | None = None) -> str:
         """The sentence of a note, or of an id with parameters."""
         if isinstance(message, Note):
             return self.say(message.message, message.params)
-        return self._formatter.vformat(self(message), (), params or {})
+        params = params or {}
+        count = next((params[name] for name in _COUNTED_BY if type(params.get(name)) is int), None)
+        text = message if count is None else self._catalogue.ngettext(message, message, count)
+        if text == message:  # no plural forms
+            text = self(message)
+        return self._formatter.vformat(text, (), params)
 
     def number(self, value: float, digits: int = 1) -> str:
         """A number with the language's decimal mark."""
-        return self._formatter.format_field(float(value), f".{digits}f")
+        return self._formatter.format_field(float(value), f",.{digits}f")
+
+
+def _as_written(text: str) -> str:
+    return text
+
+
+def _marks_of(lang: str) -> _Marks:
+    """Puts a language's decimal and grouping marks into a number as Python writes it; English needs none."""
+    if lang == "en":
+        return _as_written
+    from babel import Locale
+
+    symbols = Locale.parse(lang).number_symbols["latn"]
+    table = str.maketrans({".": symbols["decimal"], ",": symbols["group"]})
+    return lambda text: text.translate(table)
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rules.advice.placement import SINGLE
 from rules.advice.plan_view import cpu_plan, gib_range
 from rules.advice.types import Advice, Fired, ModelSummary, Option
 from rules.catalog.catalogue import Catalogue
@@ -9,7 +10,7 @@ from rules.catalog.models import ModelSpec
 from rules.memory.footprint import Note
 from rules.workload import Hardware, InferenceWorkload, Workload
 
-_ANY_CPU = "any CPU of the last ten years"
+_ANY_CPU = "any_cpu"  # a name that the texts know
 
 
 def advise_classical(workload: Workload, model: ModelSpec, catalogue: Catalogue) -> Advice:
@@ -26,7 +27,7 @@ def advise_classical(workload: Workload, model: ModelSpec, catalogue: Catalogue)
         count=1,
         kind="cpu",
         tier="cpu",
-        parallelism="single",
+        parallelism=SINGLE,
         outcome="fits",
         need=shown,
         usable_gib=shown.high_gib,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from rules.advice.placement import SINGLE
 from rules.advice.plan_view import gib_range
 from rules.advice.types import Option
 from rules.catalog.cpus import Cpu
@@ -73,7 +74,7 @@ def cpu_option(workload: InferenceWorkload, model: ModelSpec, cpu: Cpu, policy: 
         count=1,
         kind="cpu",
         tier="cpu",
-        parallelism="single",
+        parallelism=SINGLE,
         outcome="fits",
         need=gib_range(need),
         usable_gib=usable_gib,

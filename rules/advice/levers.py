@@ -36,6 +36,10 @@ def _set(**values: Any) -> dict[str, Any]:
     return {name: Given(value, origin="assumed", reason="lever") for name, value in values.items()}
 
 
+def _shown(value: Any) -> Param:
+    return value if type(value) in (int, float) else str(value)
+
+
 def _value(given: Given[Any] | None, default: Any) -> Any:
     return given.value if given is not None else default
 
@@ -232,7 +236,7 @@ def _pull(
     saved_gib = to_gib(now.demand.expected - after.demand.expected)
     if saved_gib < _SMALLEST_SAVING_GIB:
         return None
-    params: dict[str, Param] = {name: str(given.value) for name, given in changes.items()}
+    params: dict[str, Param] = {name: _shown(given.value) for name, given in changes.items()}
     return Lever(move.id, saved_gib, after.fit.outcome, Note(f"lever_price_{move.id}"), move.harm, params)
 
 

@@ -2,7 +2,7 @@
 
 A plan that the user stated is kept. Otherwise serving engines split every layer over the devices (tensor parallel) as
 far as the heads divide, the rest in pipeline stages; file-based engines split by layers; training shards states where
-one device cannot hold a copy. Names of plans are message ids.
+one device cannot hold a copy. A plan's name is a message id with its degrees.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from rules.workload import Given, Hardware, InferenceWorkload, TrainingWorkload,
 
 _LAYER_SPLIT_ENGINES = ("llama.cpp", "ik_llama.cpp", "ollama", "exllama", "exllamav2", "mlx", "transformers")
 _ADAPTER_METHODS = ("lora", "qlora", "dora")
+SINGLE = Note("plan_single")
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A workload with its plan written into its fields. `plan` is shown to people (`TP 2`, `FSDP over 8`)."""
+    """A workload with its plan written into its fields. `plan` is said to people ("TP 2", "FSDP over 8")."""
 
     workload: Workload
-    plan: str
+    plan: Note
     notes: tuple[Note, ...] = ()
 
 
@@ -43,16 +44,17 @@ def _assumed(value: int) -> Given[int]:
 
 def _place_inference(workload: InferenceWorkload, model: ModelSpec, device: Accelerator | None, count: int) -> Placed:
     if count == 1:
-        return Placed(workload, "single")
+        return Placed(workload, SINGLE)
     if workload.tp is not None or workload.pp is not None:
         tp = workload.tp.value if workload.tp else 1
         pp = workload.pp.value if workload.pp else max(1, count // max(1, tp))
         return Placed(workload, _plan_name(tp, pp), _link_notes(device, tp))
     engine = workload.engine.value.lower() if workload.engine else "vllm"
     if model.domain != "llm":
-        return Placed(workload, f"{count} replicas")
+        return Placed(workload, Note("plan_replicas", {"count": count}))
     if engine in _LAYER_SPLIT_ENGINES:
-        return Placed(replace(workload, pp=_assumed(count), tp=_assumed(1)), f"layers split over {count}")
+        split = replace(workload, pp=_assumed(count), tp=_assumed(1))
+        return Placed(split, Note("plan_layers", {"count": count}))
     tp = tensor_parallel_degree(model, count)
     pp = count // tp
     notes = list(_link_notes(device, tp))
@@ -73,10 +75,16 @@ def tensor_parallel_degree(model: ModelSpec, count: int) -> int:
     return 1
 
 
-def _plan_name(tp: int, pp: int) -> str:
-    names = [f"TP {tp}"] if tp > 1 else []
-    names += [f"PP {pp}"] if pp > 1 else []
-    return " + ".join(names) or "single"
+def _plan_name(tp: int, pp: int) -> Note:
+    if tp > 1 and pp > 1:
+        return Note("plan_tp_pp", {"tp": tp, "pp": pp})
+    if tp > 1:
+        return Note("plan_tp", {"tp": tp})
+    return Note("plan_pp", {"pp": pp}) if pp > 1 else SINGLE
+
+
+def _sharded_name(kind: str, count: int) -> Note:
+    return Note("plan_sharded", {"kind": kind.upper(), "count": count})
 
 
 def _link_notes(device: Accelerator | None, tp: int) -> tuple[Note, ...]:
@@ -91,10 +99,10 @@ def _place_training(workload: TrainingWorkload, device: Accelerator | None, coun
     if count == 1:
         if workload.sharding is None:
             workload = replace(workload, sharding=Given("none", origin="assumed", reason="placement"))
-        return Placed(workload, "single")
+        return Placed(workload, SINGLE)
     if workload.sharding is not None:
-        return Placed(workload, f"{workload.sharding.value.upper()} over {count}", _link_notes(device, count))
+        return Placed(workload, _sharded_name(workload.sharding.value, count), _link_notes(device, count))
     method = workload.method.value if workload.method else "full"
     kind = "ddp" if method in _ADAPTER_METHODS and not shard else "fsdp"
     placed = replace(workload, sharding=Given(kind, origin="assumed", reason="placement"))
-    return Placed(placed, f"{kind.upper()} over {count}", _link_notes(device, count))
+    return Placed(placed, _sharded_name(kind, count), _link_notes(device, count))

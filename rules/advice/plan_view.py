@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from rules.advice.judge import Judged
+from rules.advice.placement import SINGLE
 from rules.advice.types import GibRange, MemoryPlan, PlanPart
-from rules.memory.footprint import Footprint, Range
+from rules.memory.footprint import Footprint, Note, Range
 from rules.units import to_gib
 
 
@@ -22,10 +23,10 @@ def plan_of(judged: Judged) -> MemoryPlan:
 
 def cpu_plan(need: Footprint, cpu_name: str) -> MemoryPlan:
     """The plan on a CPU host, whose memory is the host's."""
-    return _plan(need, cpu_name, 1, "single", None)
+    return _plan(need, cpu_name, 1, SINGLE, None)
 
 
-def _plan(need: Footprint, device: str, devices: int, parallelism: str, usable_gib: float | None) -> MemoryPlan:
+def _plan(need: Footprint, device: str, devices: int, parallelism: Note, usable_gib: float | None) -> MemoryPlan:
     return MemoryPlan(
         device=device,
         devices=devices,

@@ -42,7 +42,7 @@ class MemoryPlan:
 
     device: str | None
     devices: int
-    parallelism: str
+    parallelism: Note
     phase: str
     parts: tuple[PlanPart, ...]
     phases_gib: Mapping[str, float]
@@ -62,7 +62,7 @@ class Option:
     count: int
     kind: Literal["gpu", "cpu", "own"]
     tier: str
-    parallelism: str
+    parallelism: Note
     outcome: Outcome
     need: GibRange
     usable_gib: float

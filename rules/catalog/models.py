@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from rules.catalog.display_names import display_name
 from rules.catalog.errors import CatalogError
 
 Domain = Literal["llm", "encoder", "seq2seq", "audio", "vision", "dual-encoder", "diffusion", "classical"]
@@ -158,7 +159,9 @@ class ModelSpec:
 
     @property
     def display_name(self) -> str:
-        """The name people write: the id without its publisher."""
+        """The name people write: the id without its publisher; of text and speech models also without packaging."""
+        if self.domain in ("llm", "audio"):
+            return display_name(self.hf_id, self.family)
         return self.hf_id.rpartition("/")[2]
 
     @property

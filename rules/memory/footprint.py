@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
-Param = str | float | int
+Param: TypeAlias = "str | float | int | Note"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """An assumption, correction or warning that a law made; `message` is a message id."""
+    """An assumption, correction or warning that a law made; `message` is a message id, said with `params`.
+
+    A parameter may be a note itself: a phrase inside the sentence.
+    """
 
     message: str
     params: Mapping[str, Param] = field(default_factory=dict)

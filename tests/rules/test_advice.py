@@ -15,6 +15,7 @@ from rules.advice.registry import registered
 from rules.advice.types import Advice
 from rules.catalog.catalogue import Catalogue, OwnedHost
 from rules.catalog.errors import UnknownName
+from rules.memory.footprint import Note
 from rules.policy import default_policy, policy_from
 from rules.workload import (
     Constraints,
