@@ -77,9 +77,10 @@ class OfficePolicy:
 
 @dataclass(frozen=True, slots=True)
 class ConcurrencyPolicy:
-    """How many registered users are active at once, as a share."""
+    """How many registered users are active at once, and how many sequences a desktop serves from a file engine."""
 
     active_share_of_users: float
+    file_engine_up_to: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ def advise(workload: Workload, catalogue: Catalogue, policy: Policy) -> Advice:
     if isinstance(workload, InferenceWorkload) and workload.weights_format is None and match.weights_format:
         workload = replace(workload, weights_format=Given(match.weights_format))
     stated = _stated(workload, catalogue, policy)
-    workload, assumptions = _filled(workload, model, stated)
+    workload, assumptions = _filled(workload, model, stated, policy)
     if isinstance(workload, InferenceWorkload) and stated.device is not None:
         workload, assumptions = _in_a_format_that_fits(
             workload, model, stated.device, stated.count, policy, assumptions
@@ -94,10 +94,12 @@ def _stated(workload: Workload, catalogue: Catalogue, policy: Policy) -> _Stated
             raise unknown from None
 
 
-def _filled(workload: Workload, model: ModelSpec, stated: _Stated) -> tuple[Workload, tuple[Assumption, ...]]:
+def _filled(
+    workload: Workload, model: ModelSpec, stated: _Stated, policy: Policy
+) -> tuple[Workload, tuple[Assumption, ...]]:
     if isinstance(workload, TrainingWorkload):
         return fill_training(workload, model)
-    return fill_inference(workload, model, stated.device, stated.cpu is not None)
+    return fill_inference(workload, model, policy, stated.device, stated.cpu is not None)
 
 
 def _in_a_format_that_fits(

@@ -16,10 +16,10 @@ from rules.advice.types import Assumption
 from rules.catalog.accelerators import Accelerator
 from rules.catalog.models import ModelSpec
 from rules.formats import UnknownFormat, weight_format
+from rules.policy import Policy
 from rules.workload import Given, InferenceWorkload, TrainingWorkload, Workload
 
 _LARGE_PARAMS = 1.5e9
-_FEW_AT_ONCE = 4
 _DETECTOR_FAMILIES = ("YOLO",)
 
 
@@ -37,7 +37,7 @@ def fill_training(workload: TrainingWorkload, model: ModelSpec) -> tuple[Trainin
 
 
 def fill_inference(
-    workload: InferenceWorkload, model: ModelSpec, device: Accelerator | None, cpu: bool = False
+    workload: InferenceWorkload, model: ModelSpec, policy: Policy, device: Accelerator | None, cpu: bool = False
 ) -> tuple[InferenceWorkload, tuple[Assumption, ...]]:
     """As `fill_training`; the device (None = not said) decides the engine where none is stated."""
     first: dict[str, Any] = {}
@@ -52,7 +52,7 @@ def fill_inference(
     if first:
         workload = replace(workload, **first)
     fmt, fmt_assumed = _weights_format(workload, model, device, cpu)
-    engine, engine_assumed = _engine(workload, model, device, fmt, cpu)
+    engine, engine_assumed = _engine(workload, model, policy, device, fmt, cpu)
     workload = replace(workload, weights_format=fmt, engine=engine)
     changes, more = _from_table("inference", workload, model)
     _within_window("context", changes, more, model)
@@ -145,6 +145,7 @@ def smaller_formats(workload: InferenceWorkload) -> tuple[str, ...]:
 def _engine(
     workload: InferenceWorkload,
     model: ModelSpec,
+    policy: Policy,
     device: Accelerator | None,
     weights_format: Given[str] | None,
     cpu: bool,
@@ -153,7 +154,7 @@ def _engine(
         return workload.engine, ()
     fmt = weights_format.value if weights_format else ""
     if model.domain == "llm":
-        if cpu or _is_file(fmt) or _local(workload, device, weights_format):
+        if cpu or _is_file(fmt) or _local(workload, policy, device, weights_format):
             value, reason = "llama.cpp", "default_engine_llama_cpp"
         else:
             value, reason = "vllm", "default_engine_vllm"
@@ -166,7 +167,9 @@ def _engine(
     return Given(value, origin="assumed", reason=reason), (Assumption("engine", value, reason),)
 
 
-def _local(workload: InferenceWorkload, device: Accelerator | None, weights_format: Given[str] | None) -> bool:
+def _local(
+    workload: InferenceWorkload, policy: Policy, device: Accelerator | None, weights_format: Given[str] | None
+) -> bool:
     """True for a few people on a desktop card or a unified-memory machine, with no server format asked for."""
     if device is None:
         return False
@@ -175,7 +178,7 @@ def _local(workload: InferenceWorkload, device: Accelerator | None, weights_form
     stated = weights_format is not None and weights_format.origin == "stated"
     at_once = workload.concurrency.value if workload.concurrency else 1
     desk = device.tier in ("consumer", "integrated")
-    return desk and not stated and at_once <= _FEW_AT_ONCE
+    return desk and not stated and at_once <= policy.concurrency.file_engine_up_to
 
 
 def _is_file(fmt: str) -> bool:

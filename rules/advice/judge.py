@@ -38,12 +38,11 @@ class Judged:
         if "kv_needed" not in need.components:
             return self.fit.need
         devices = need.components.get("devices", 1.0)
-        cache = (
-            need.components["kv_needed"] * sequences_at_once(self.placed.workload) - need.components["kv"]
-        ) / devices
-        outside = need.device.expected - need.reserved.expected
+        asked = need.components["kv_needed"] * sequences_at_once(self.placed.workload) / devices
+        held = sum(part.bytes for part in need.parts if part.name == "kv_cache")
+        more = asked - held + need.components["process"] / devices
         fixed = need.allocated
-        return Range(*(max(0.0, end + cache + outside) for end in (fixed.low, fixed.expected, fixed.high)))
+        return Range(*(max(0.0, end + more) for end in (fixed.low, fixed.expected, fixed.high)))
 
     @property
     def cache_is_short(self) -> bool:

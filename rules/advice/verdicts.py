@@ -45,7 +45,9 @@ def _shared_cache(workload: InferenceWorkload, judged: Judged, most: Limits) -> 
     pool = judged.footprint.kv_cache_tokens
     if judged.fits and not judged.cache_is_short:
         return None
-    if judged.fits and pool is not None:
+    if pool is not None:
+        if not judged.fits:
+            return None  # the engine does not even start
         each, sequences = int(pool // at_once), int(pool // context)
     else:
         each, sequences = most.context or 0, most.sequences or 0

@@ -94,6 +94,7 @@ def _paged(request: Request) -> Footprint:
         "cuda_graphs": found.graphs,
         "engine_buffers": place.device + kv + found.activation,
         "context": outside,
+        "process": found.context,
         "allocated": allocated,
         "devices": 1.0,
     }
