@@ -72,7 +72,15 @@ def read_hardware(reader: Reader, words: DeviceWords, find_instance: FindInstanc
         reader.fields["cpu_only"] = True
     if found:
         _give(reader, found)
+        if reader.has(_cpu_against()):
+            reader.name("hardware", hardware=[{"name": "CPU", "count": 1}])
     _read_card_memory(reader)
+
+
+@remembered
+def _cpu_against() -> re.Pattern[str]:
+    """A device set against the CPU: "T4 vs CPU"."""
+    return re.compile(rf"{EDGE_BEFORE}(?:{word('versus')}\s(?:[a-z]{{1,4}}\s)?cpu|cpu\s{word('versus')}){EDGE_AFTER}")
 
 
 def _give(reader: Reader, found: list[Mention]) -> None:

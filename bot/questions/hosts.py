@@ -101,7 +101,7 @@ def read_macs(reader: Reader, found: list[Mention]) -> None:
             name += f" {m.group('kind').capitalize()}"
         _add_mac(reader, found, m, name)
     for m in list(reader.matches(_MAC_BOX)):
-        if m.group("gb"):
+        if m.group("gb") or memory_before().search(reader.left[max(0, m.start() - 16) : m.start()]):
             _add_mac(reader, found, m, _BOX_NAMES[re.sub(r"\s", "", m.group("box"))])
 
 
@@ -109,6 +109,7 @@ def _add_mac(reader: Reader, found: list[Mention], m: re.Match[str], name: str) 
     start, memory = m.start(), m.group("gb")
     if memory is None and (before := memory_before().search(reader.left[max(0, start - 16) : start])):
         memory, start = before.group("gb"), start - len(before.group(0))
+    memory = memory if memory and int(memory) else None
     found.append(Mention(start, m.end(), f"{name} {memory}GB" if memory else name, 1))
     reader.claim_range(start, m.end(), "hardware", 0.9)
 

@@ -13,8 +13,8 @@ _WORK = ("model", "params_b", "active_params_b", "method", "framework")
 _SPEED_ASKED = re.compile(
     r"(?:^|\?\s?|\bwhat\s|\bque\s|\bhow many\s|\bcuantos\s)"
     r"(?:tok(?:ens)?/s|t/s|tps|tokens? (?:per|por) (?:second|segundo))"
-    r"|(?<!\d)\s(?:tok(?:ens)?/s|t/s|tps)\s?\?"
 )
+_SPEED_LEFT = re.compile(r"(?<!\d)\s(?:tok(?:ens)?/s|t/s|tps)\s?\?")  # no figure before it
 
 
 @remembered
@@ -57,6 +57,8 @@ def decide_intent(reader: Reader) -> Intent:
     told = _capacity_or_recommend(reader, asks)
     if told:
         return told
+    if not fields.keys() & {"model", "params_b"} and reader.has(cue("words", "technique")):
+        return "concept"
     device = "hardware" in fields or "gpu_mem_gb" in fields
     if work or ("hardware" in fields and asks["fit"]) or (device and asks["largest"]):
         return "fit"
@@ -67,7 +69,7 @@ _CUES = ("help", "benchmark", "concept", "compare", "cost", "time", "capacity", 
 
 
 def _several_devices(reader: Reader) -> bool:
-    return len(reader.fields.get("hardware", ())) > 1
+    return len({repr(item) for item in reader.named.get("hardware", ())}) > 1
 
 
 def _costs(reader: Reader, asks: dict[str, bool]) -> bool:
@@ -103,7 +105,11 @@ def _versus() -> re.Pattern[str]:
 
 
 def _takes_time(reader: Reader, asks: dict[str, bool]) -> bool:
-    return asks["time"] or _SPEED_ASKED.search(reader.whole) is not None
+    if asks["time"] or _SPEED_ASKED.search(reader.whole) or _SPEED_LEFT.search(reader.left):
+        return True
+    if "tok_s" in reader.extra and reader.has(cue("words", "normal")):
+        return True
+    return reader.has(cue("words", "ttft")) and "ttft_ms" not in reader.extra
 
 
 def _capacity_or_recommend(reader: Reader, asks: dict[str, bool]) -> Intent | None:

@@ -128,8 +128,9 @@ class ModelWords:
                 if len(words) == 1 + len(kept) and tail and squeezed(nickname) not in self._known:
                     break
                 return nickname, size, active
+        joined = bool(kept) and match.group("rest").startswith("-")  # e5-large, not "opt large"
         if stem in common["ambiguous"]["words"] and not (
-            pick["mix"] or pick["size"] or pick["version"] or pick["detector"]
+            joined or pick["mix"] or pick["size"] or pick["version"] or pick["detector"]
         ):
             return None, size, active
         bare = "-".join([family, *kept])

@@ -37,7 +37,7 @@ def magnitude_source() -> str:
 def count_source() -> str:
     """Pattern source of a small count in digits or words."""
     words = sorted(count_words(), key=lambda w: (-len(w), w))
-    return r"(?:\d{1,4}|(?:" + "|".join(re.escape(w).replace(r"\ ", r"\s") for w in words) + ")(?![a-z]))"
+    return r"(?:\d{1,9}|(?:" + "|".join(re.escape(w).replace(r"\ ", r"\s") for w in words) + ")(?![a-z]))"
 
 
 def count(text: str) -> int:

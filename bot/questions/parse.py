@@ -124,7 +124,7 @@ def finish(parsed: Parsed, answered: frozenset[str]) -> Parsed:
     return replace(parsed, ask=ask, assumed=assumed)
 
 
-_IMPLY_INFERENCE = ("fit", "capacity", "recommend", "time", "compare", "concept")
+_IMPLY_INFERENCE = ("fit", "capacity", "recommend", "time", "compare", "concept", "cost")
 
 
 def language(shown: str, folded: str) -> Lang:

@@ -178,9 +178,13 @@ def _place_formats(reader: Reader, formats: Formats, training: bool, compared: b
 @remembered
 def _host_patterns() -> tuple[re.Pattern[str], ...]:
     name = r"(?P<host>[a-z][a-z0-9]{1,20}(?:[\-_.][a-z0-9]{1,20}){0,4})"
+    part = word("host_part")
     return (
-        re.compile(rf"{EDGE_BEFORE}(?:host|node|nodo|agent|maquina|servidor)\s(?:=|:)?\s?{name}{EDGE_AFTER}"),
-        re.compile(rf"{EDGE_BEFORE}(?:on|en|at|in)\s(?:the\s|el\s)?{name}{EDGE_AFTER}"),
+        re.compile(
+            rf"{EDGE_BEFORE}(?:{word('host')}\s(?:=|:)?\s?{name}"
+            rf"|(?P<named>(?:[a-z0-9]{{1,20}}[\-_.]){{0,3}}{part}[\-_.]?(?:[a-z0-9]{{1,12}}[\-_.]){{0,2}}\d{{1,3}})){EDGE_AFTER}"
+        ),
+        re.compile(rf"{EDGE_BEFORE}(?:on|en|at|in)\s(?:the\s|el\s)?{name}(?P<named>)?{EDGE_AFTER}"),
     )
 
 
@@ -191,7 +195,8 @@ def read_host(reader: Reader, named_so: bool) -> None:
     after "on", once everything else was understood.
     """
     for m in list(reader.matches(_host_patterns()[0 if named_so else 1])):
-        if any(c.isdigit() for c in m.group("host")):
-            span = m.span("host")
+        kind = "host" if m.group("host") else "named"
+        if any(c.isdigit() for c in m.group(kind)):
+            span = m.span(kind)
             reader.offer("host", reader.shown[slice(*span)], *span, 0.8)
             reader.claim_range(*span)

@@ -211,9 +211,10 @@ def _read_people(reader: Reader, p: dict[str, Needing]) -> None:
         for m in list(reader.matches(p[key], "concurrency")):
             groups = m.groupdict()
             value = numbers.count(m.group("c")) * (1000 if groups["mag"] else 1)
-            if groups.get("minus"):
-                reader.problem("people_not_positive", "concurrency", people=-value)
-                reader.give("concurrency", -value, m)
+            value = -value if groups.get("minus") else value
+            if value < 0 or (value == 0 and key == "people"):
+                reader.problem("people_not_positive", "concurrency", people=value)
+                reader.give("concurrency", value, m)
                 continue
             if value < 1 or m.group("c") in words("article"):  # "behind an API, concurrency 8" counts nobody
                 continue
