@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 from babel.messages.mofile import write_mo
@@ -19,6 +20,7 @@ def compiled(po_path: Path) -> bytes:
     """The .mo bytes of one .po file."""
     with po_path.open("rb") as source:
         catalogue = read_po(source, locale=po_path.parent.parent.name)
+    catalogue.creation_date = catalogue.revision_date = datetime.fromtimestamp(0, UTC)  # the same text, the same bytes
     target = io.BytesIO()
     write_mo(target, catalogue)
     return target.getvalue()
