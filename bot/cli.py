@@ -68,7 +68,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _dispatch(arguments)
     except CommandError as error:
-        print(f"gpufit: {error}", file=sys.stderr)
+        from bot.commands.spoken import in_words
+
+        print(f"gpufit: {in_words(error, arguments)}", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -103,8 +105,9 @@ def _dispatch(arguments: list[str]) -> int:
     from difflib import get_close_matches
 
     near = get_close_matches(chosen.command, COMMANDS, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise BadUsage(f"unknown command {chosen.command!r}{hint} ('gpufit --help' lists them)")
+    if near:
+        raise BadUsage("usage_unknown_command_near", name=chosen.command, near=near[0])
+    raise BadUsage("usage_unknown_command", name=chosen.command)
 
 
 def command_parser(name: str, module: Any) -> argparse.ArgumentParser:

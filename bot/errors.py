@@ -9,9 +9,14 @@ from __future__ import annotations
 
 
 class CommandError(Exception):
-    """A command that ends early; the text is one line for the user."""
+    """A command that ends early: a message id and its parameters, said in one line in the user's language."""
 
     exit_code = 1
+
+    def __init__(self, message_id: str, **params: str | int) -> None:
+        super().__init__(message_id, params)
+        self.message_id = message_id
+        self.params = params
 
 
 class BadUsage(CommandError):

@@ -95,6 +95,8 @@ class Words:
         text = message if count is None else self._catalogue.ngettext(message, message, count)
         if text == message:  # no plural forms
             text = self(message)
+        if text == message:
+            return message
         return self._formatter.vformat(text, (), params)
 
     def number(self, value: float, digits: int = 1) -> str:

@@ -26,7 +26,7 @@ def run(args: argparse.Namespace) -> int:
 
     question = " ".join(args.question)
     if not question.strip():
-        raise BadUsage("the question is empty")
+        raise BadUsage("usage_empty_question")
     catalogue = team_catalogue(args.overrides)
     answered = answer(question, catalogue=catalogue, policy=team_policy(args.overrides), lang=args.lang)
     if args.json:

@@ -18,4 +18,4 @@ def lines_of(name: str) -> Iterator[str]:
         with Path(name).open(encoding="utf-8", errors="replace") as file:
             yield from file
     except OSError as exc:
-        raise BadUsage(f"{name}: {exc.strerror}") from exc
+        raise BadUsage("file_unusable", path=name, detail=exc.strerror or "") from exc

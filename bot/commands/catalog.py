@@ -44,9 +44,9 @@ def run(args: argparse.Namespace) -> int:
     try:
         found = act(args)
     except (SourceError, CatalogError) as exc:
-        raise BadUsage(str(exc)) from exc
+        raise BadUsage(exc.message_id, **exc.params) from exc
     except OSError as exc:
-        raise BadUsage(f"{exc.filename}: {exc.strerror}") from exc
+        raise BadUsage("file_unusable", path=str(exc.filename), detail=exc.strerror or "") from exc
     if args.json:
         print(json.dumps(found, ensure_ascii=False, indent=2, default=str))
     else:
@@ -65,8 +65,9 @@ def _show(args: argparse.Namespace) -> dict[str, Any]:
             return {"model": _known(asdict(catalogue.find_model(args.name).spec))}
         except UnknownName as no_model:
             near = ", ".join(dict.fromkeys((*no_model.suggestions, *no_device.suggestions)))
-            hint = f"; near: {near}" if near else ""
-            raise BadUsage(f"{args.name!r} is neither a model nor a device{hint}") from None
+            if near:
+                raise BadUsage("neither_model_nor_device_near", name=args.name, near=near) from None
+            raise BadUsage("neither_model_nor_device", name=args.name) from None
 
 
 def _search(args: argparse.Namespace) -> list[dict[str, Any]]:
@@ -119,7 +120,7 @@ def _add_device(args: argparse.Namespace) -> dict[str, Any]:
     for pair in args.set:
         column, equals, value = pair.partition("=")
         if not equals:
-            raise BadUsage(f"--set {pair}: write COLUMN=VALUE")
+            raise BadUsage("usage_column_value", pair=pair)
         fields[column.strip()] = value.strip()
     place = _writable(args.overrides)
     return {"added to": str(place), "device": _known(asdict(add_device(fields, place, args.like)))}

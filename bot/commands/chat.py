@@ -10,10 +10,6 @@ from collections.abc import Iterator
 from bot.commands.team import add_overrides, team_catalogue, team_policy
 
 LEAVE = frozenset(("exit", "quit", ":q", "salir"))
-GREETING = (
-    "Ask what a model needs, for example: llama 3 8b lora on a 4090\n"
-    'A follow-up changes the question before it ("and with 8k context?"). An empty line starts anew, exit leaves.\n'
-)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
     catalogue, policy = team_catalogue(args.overrides), team_policy(args.overrides)
     surface = terminal(args.plain)
     previous: Parsed | None = None
-    for line in _lines():
+    for line in _lines(args.lang):
         if line.lower() in LEAVE:
             break
         if not line:
@@ -45,13 +41,15 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _lines() -> Iterator[str]:
+def _lines(lang: str | None) -> Iterator[str]:
     if not sys.stdin.isatty():
         yield from (line.strip() for line in sys.stdin)
         return
     with contextlib.suppress(ImportError):  # a platform without it: the prompt works without line editing
         import readline  # noqa: F401
-    print(GREETING)
+    from bot.answers.words import words
+
+    print(words(lang or "en")("chat_greeting"), end="\n\n")
     while True:
         try:
             yield input("gpufit> ").strip()

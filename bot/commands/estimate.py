@@ -32,5 +32,5 @@ def run(args: argparse.Namespace) -> int:
 def _standard_input() -> str:
     text = sys.stdin.read()
     if not text.strip():
-        raise BadUsage("no case on standard input")
+        raise BadUsage("usage_no_case")
     return text

@@ -31,16 +31,17 @@ def _rows(files: list[str]) -> Iterator[dict[str, Any]]:
         try:
             text = Path(name).read_text("utf-8")
         except (OSError, UnicodeDecodeError) as exc:
-            raise BadUsage(f"{name}: {exc.strerror if isinstance(exc, OSError) else 'not UTF-8 text'}") from exc
+            detail = exc.strerror if isinstance(exc, OSError) else exc.reason
+            raise BadUsage("file_unusable", path=name, detail=detail or "") from exc
         for number, line in enumerate(text.splitlines(), 1):
             if not line.strip():
                 continue
             try:
                 row = json.loads(line)
             except json.JSONDecodeError as exc:
-                raise BadUsage(f"{name}, line {number}: not JSON ({exc.msg})") from exc
+                raise BadUsage("line_not_json", path=name, line=number, detail=exc.msg) from exc
             if not isinstance(row, dict):
-                raise BadUsage(f"{name}, line {number}: a case is a JSON object")
+                raise BadUsage("line_not_an_object", path=name, line=number)
             yield row
 
 

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Prints intent, fields, what would be asked back, what is assumed; with --explain also every span."""
     if bool(args.question) == bool(args.batch):
-        raise BadUsage("give either a question or --batch FILE")
+        raise BadUsage("usage_question_or_batch")
     from bot.questions.parse import parse
 
     catalogue = team_catalogue(args.overrides)
@@ -51,24 +51,23 @@ def _form(parsed: Parsed, explain: bool) -> dict[str, Any]:
 
 
 def _lines(parsed: Parsed, explain: bool) -> Iterator[str]:
-    yield from _text(parsed.to_json())
+    from bot.answers.words import words
+
+    say = words(parsed.lang)
+    yield from _text(parsed, say)
     if explain:
-        from bot.answers.words import words
-
         yield ""
-        yield from _table(parsed, words(parsed.lang))
+        yield from _table(parsed, say)
 
 
-def _text(understood: dict[str, Any]) -> Iterator[str]:
-    yield f"intent    {understood['intent']} ({understood['lang']})"
-    for name, value in understood["fields"].items():
-        yield f"stated    {name} = {value}"
-    for name, value in understood["assumed"].items():
-        yield f"assumed   {name} = {value}"
-    for name in understood["ask"]:
-        yield f"to ask    {name}"
-    for problem in understood["problems"]:
-        yield f"problem   {problem['id']} {problem['params'] or ''}".rstrip()
+def _text(parsed: Parsed, say: Words) -> Iterator[str]:
+    rows = [("intent", f"{parsed.intent} ({parsed.lang})")]
+    rows += [("stated", f"{name} = {value}") for name, value in parsed.fields.items()]
+    rows += [("assumed", f"{name} = {value}") for name, value in parsed.assumed.items()]
+    rows += [("to_ask", name) for name in parsed.ask]
+    rows += [("problem", say.say(problem.id, problem.params)) for problem in parsed.problems]
+    for label, text in rows:
+        yield f"{say(f'parse_{label}'):11} {text}"
 
 
 def _table(parsed: Parsed, say: Words) -> Iterator[str]:

@@ -29,7 +29,7 @@ def add_overrides(parser: argparse.ArgumentParser) -> None:
 def folder(stated: Path | None) -> Path:
     """The team's folder; raises `BadUsage` where a stated one does not exist."""
     if stated is not None and not stated.is_dir():
-        raise BadUsage(f"{stated}: no such folder")
+        raise BadUsage("folder_missing", path=str(stated))
     if stated is not None:
         return stated
     from bot.sources.overrides import home_directory
@@ -50,7 +50,7 @@ def team_catalogue(stated: Path | None) -> Catalogue:
     try:
         return load_overrides(place).over(Catalogue.load())
     except SourceError as exc:
-        raise BadUsage(str(exc)) from exc
+        raise BadUsage(exc.message_id, **exc.params) from exc
 
 
 def team_policy(stated: Path | None) -> Policy:
@@ -65,4 +65,4 @@ def team_policy(stated: Path | None) -> Policy:
     except FileNotFoundError:
         return default_policy()
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, PolicyError) as exc:
-        raise BadUsage(f"{path}: {exc}") from exc
+        raise BadUsage("file_unusable", path=str(path), detail=str(exc)) from exc

@@ -75,7 +75,7 @@ def test_unknown_command_is_one_line_with_a_suggestion(capsys: pytest.CaptureFix
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.count("\n") == 1
-    assert "'estimate'" in captured.err
+    assert '"estimate"' in captured.err
 
 
 def test_missing_file_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,6 +18,7 @@ from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 
 import bot.answering
+from bot import cli
 from bot.answering import Answered, answer
 from bot.answers.terminal import Surface
 from bot.answers.words import LANGUAGES, Words, words
@@ -229,3 +230,21 @@ def test_english_does_not_pay_for_other_languages(question: str, loaded: bool) -
     )
     done = subprocess.run([sys.executable, "-c", code, question], capture_output=True, text=True, timeout=60)
     assert done.stderr.strip() == str(loaded)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["ask", "--lang", "es", " "], "la pregunta está vacía"),
+        (["ask", " "], "the question is empty"),
+        (["catalog", "show", "¿qué es zorblax para los que saben?"], "no es ni un modelo ni una tarjeta"),
+        (["catalog", "show", "zorblax"], "neither a model nor a device"),
+    ],
+)
+def test_errors_speak_the_user_s_language(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """An error is one line in the stated language, else in that of the words typed."""
+    assert cli.main(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("gpufit: ")
+    assert said in error
+    assert error.count("\n") == 1
