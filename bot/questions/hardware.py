@@ -6,7 +6,17 @@ import re
 
 from bot.questions import numbers
 from bot.questions.devices import DeviceWords
-from bot.questions.hosts import GB, FindInstance, Mention, memory_before, read_cpus, read_instances, read_macs, read_ram
+from bot.questions.hosts import (
+    GB,
+    FindInstance,
+    Mention,
+    memory_before,
+    place_instances,
+    read_cpus,
+    read_macs,
+    read_ram,
+    spot_instances,
+)
 from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, Alternatives, Needing, cue, remembered, word
 from bot.questions.reader import Reader
 
@@ -14,7 +24,7 @@ _MEMORY_AFTER = re.compile(
     rf"[\s\-(]{{0,2}}(?:(?:de|of|with|con|w/)\s)?(?P<gb>\d{{1,3}})(?:\s?(?P<unit>{GB})(?![a-z0-9])|(?![\w%/]|[.,]\d)"
     r"(?!\s?(?:x|h|hrs?|hours?|horas?|users?|usuarios|days?|dias|epochs?|steps|tok\w*|ctx|gpus?|cards?|reqs?)(?![a-z])))\)?"
 )
-_COUNT_AFTER = re.compile(rf"\s?\(?x\s?(\d{{1,4}})\)?{EDGE_AFTER}")
+_COUNT_AFTER = re.compile(rf"\s?\(?[x*]\s?(\d{{1,4}})\)?{EDGE_AFTER}")
 MAX_COUNT = 100_000
 MAX_CARD_GB = 512
 
@@ -60,9 +70,10 @@ def read_hardware(reader: Reader, words: DeviceWords, find_instance: FindInstanc
     """Fills `hardware`, `gpu_mem_gb`, `cpu_only` and, as extras, `ram_gb`, `gpu_count`."""
     read_ram(reader)
     found: list[Mention] = []
+    spotted = spot_instances(reader, find_instance)
     read_macs(reader, found)
     _read_cards(reader, words, found)
-    read_instances(reader, found, find_instance)
+    place_instances(reader, spotted, found)
     no_gpu = reader.search(cue("words", "cpu_only"))
     if no_gpu:
         reader.give("cpu_only", True, no_gpu)

@@ -114,26 +114,33 @@ def _add_mac(reader: Reader, found: list[Mention], m: re.Match[str], name: str) 
     reader.claim_range(start, m.end(), "hardware", 0.9)
 
 
-def read_instances(reader: Reader, found: list[Mention], find_instance: FindInstance) -> None:
-    for m in list(reader.matches(_instance())):
+def spot_instances(reader: Reader, find_instance: FindInstance) -> list[Mention]:
+    """Machines of a cloud by their names, which may hold a card's (Standard_NC24ads_A100_v4)."""
+    spotted = []
+    for m in list(reader.matches(_instance(), "hardware")):
         try:
             device, count, _ = find_instance(m.group(0))
         except UnknownName:
             continue
-        if device is None or count < 1:
-            reader.claim(m)
+        if device is not None and count >= 1:
+            name = re.sub(r"\s(\d+GB).*$", r"-\1", device.name)
+            spotted.append(Mention(*m.span(), name, int(count), counted=True))
+        reader.claim(m)
+    return spotted
+
+
+def place_instances(reader: Reader, spotted: list[Mention], found: list[Mention]) -> None:
+    """A named machine is the hardware where no card is named; beside its own card ("A100 … on a p4d") it says how
+    many there are."""
+    for machine in spotted:
+        same = next((f for f in found if not f.counted and machine.name.startswith(f.name)), None)
+        if same is not None:
+            found[found.index(same)] = replace(same, count=machine.count, counted=True)
+        elif not found:
+            found.append(machine)
+        else:
             continue
-        name = re.sub(r"\s(\d+GB).*$", r"-\1", device.name)
-        same = next((f for f in found if not f.counted and name.startswith(f.name)), None)
-        if same is not None:  # "A100 … on a p4d": the machine says how many
-            found[found.index(same)] = replace(same, count=int(count), counted=True)
-            reader.claim(m, "hardware", 0.7)
-            continue
-        if found:
-            reader.claim(m)
-            continue
-        found.append(Mention(*m.span(), name, int(count), counted=True))
-        reader.claim(m, "hardware", 0.7)
+        reader.read("hardware", machine.start, machine.end, 0.7)
 
 
 @remembered

@@ -57,7 +57,7 @@ def decide_intent(reader: Reader) -> Intent:
     told = _capacity_or_recommend(reader, asks)
     if told:
         return told
-    if not fields.keys() & {"model", "params_b"} and reader.has(cue("words", "technique")):
+    if not fields.keys() & {"model", "params_b", "hardware"} and reader.has(cue("words", "technique")):
         return "concept"
     device = "hardware" in fields or "gpu_mem_gb" in fields
     if work or ("hardware" in fields and asks["fit"]) or (device and asks["largest"]):

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from bot.questions import numbers
-from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, Alternatives, Needing, remembered, table, word
+from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, Alternatives, Needing, remembered, source, table, word, words
 from bot.questions.lexicon.matching import phrase_source
 from bot.questions.reader import Reader
 
@@ -26,9 +26,8 @@ _NAMED_SIZE = re.compile(
 _BARE_MOE = re.compile(rf"{EDGE_BEFORE}(?P<size>{_SIZE})[\s\-_]?(?P<active>{_ACTIVE})")
 _BARE_MIXTURE = re.compile(rf"{EDGE_BEFORE}{_MIXTURE}")
 _BARE_SIZE = re.compile(
-    rf"(?<![\w.,/$\-])(?P<sign>-)?(?P<value>\d{{1,9}}(?:[.,]\d{{1,3}})?(?:e\d{{1,3}})?)\s?(?P<unit>b|bn|billion)(?![a-z0-9])"
-    rf"|(?<![\w.,/$])(?P<value_m>\d{{2,4}})\s?m(?:illion)?(?:\s(?:param\w*|model\w*))?(?![a-z0-9])"
-    rf"|{EDGE_BEFORE}(?P<value_es>\d{{1,4}}(?:[.,]\d{{1,2}})?)\smil\smillones\sde\sparam\w*"
+    r"(?<![\w.,/$\-])(?P<sign>-)?(?P<value>\d{1,9}(?:[.,]\d{1,3})?(?:e\d{1,3})?)\s?(?P<unit>b|bn|billion)(?![a-z0-9])"
+    r"|(?<![\w.,/$])(?P<value_m>\d{2,4})\s?m(?:illion)?(?:\s(?:param\w*|model\w*))?(?![a-z0-9])"
 )
 _RELEASE = re.compile(r"v?0\.\d")  # a file's release (v0.1), not a generation of the family
 _WORDED_SIZE_MIN = 3  # "a b", "un b" are no sizes
@@ -89,6 +88,17 @@ def _worded_size() -> re.Pattern[str]:
 
 
 @remembered
+def _parameters() -> tuple[Needing, Needing]:
+    """Amounts of parameters: with that word after them, or as a model of so many thousand millions."""
+    amount = rf"(?<![\w.,]){numbers.amount_source()}\s?(?P<mag>{numbers.magnitude_source()})"
+    after = words("parameters", "model")
+    return (
+        Needing(rf"{amount}[\s\-](?:{word('filler')}\s)?{source(after)}{EDGE_AFTER}", after),
+        Needing(rf"{EDGE_BEFORE}{word('model')}\s{word('filler')}\s{amount}", words("model")),
+    )
+
+
+@remembered
 def _like() -> re.Pattern[str]:
     return re.compile(rf"[\s\-]{word('like')}{EDGE_AFTER}")
 
@@ -123,9 +133,13 @@ class ModelWords:
             a.upper() for a in pick["active"]
         ]
         nicknames = {squeezed(k): v for k, v in common["nicknames"].items()}
-        for words in ([stem, *kept, *tail, *(p for p in middle if p in dropped)], [stem, *kept, *tail], [stem, *kept]):
-            if nickname := nicknames.get(squeezed("-".join(words))):
-                if len(words) == 1 + len(kept) and tail and squeezed(nickname) not in self._known:
+        for said_as in (
+            [stem, *kept, *tail, *(p for p in middle if p in dropped)],
+            [stem, *kept, *tail],
+            [stem, *kept],
+        ):
+            if nickname := nicknames.get(squeezed("-".join(said_as))):
+                if len(said_as) == 1 + len(kept) and tail and squeezed(nickname) not in self._known:
                     break
                 return nickname, size, active
         joined = bool(kept) and match.group("rest").startswith("-")  # e5-large, not "opt large"
@@ -225,6 +239,14 @@ def _read_sizes(reader: Reader, words: ModelWords, wanted: bool) -> None:
     if m := reader.search(_BARE_MOE):
         reader.offer("active_params_b", numbers.tidy(float(m.group("active")[1:-1])), *m.span())
         reader.give("params_b", numbers.tidy(_billions(m.group("size"))), m)
+    for pattern in _parameters():
+        for m in list(reader.matches(pattern, "params_b")):
+            billions = numbers.amount(m, "n", m.group("mag"), reader.decimal_comma) / 1e9
+            reader.name("model", params_b=numbers.tidy(billions))
+            if wanted:
+                reader.give("params_b", numbers.tidy(billions), m)
+            else:
+                reader.claim(m)
     for m in list(reader.matches(_worded_size(), "params_b")):
         billions = numbers.count(m.group("word"))
         if billions >= _WORDED_SIZE_MIN:
@@ -232,8 +254,6 @@ def _read_sizes(reader: Reader, words: ModelWords, wanted: bool) -> None:
     for m in list(reader.matches(_BARE_SIZE, "params_b")):
         if m.group("value_m"):
             value = int(m.group("value_m")) / 1000
-        elif m.group("value_es"):
-            value = numbers.number(m.group("value_es"), decimal_comma=True)
         else:
             value = min(float(m.group("value").replace(",", ".")), _BEYOND_ANY_B)
         value = -value if m.group("sign") else value

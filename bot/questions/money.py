@@ -5,16 +5,25 @@ from __future__ import annotations
 import re
 
 from bot.questions import numbers
-from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, Needing, cue, remembered, word, words
+from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, Needing, cue, remembered, source, table, word, words
 from bot.questions.reader import Reader
 
-_CURRENCIES = {"$": "USD", "usd": "USD", "us$": "USD", "dollar": "USD", "dollars": "USD", "bucks": "USD",
-               "dolares": "USD", "€": "EUR", "eur": "EUR", "euro": "EUR", "euros": "EUR", "£": "GBP", "gbp": "GBP",
-               "pounds": "GBP"}  # fmt: skip
 _PRICE_WORD = re.compile(r"(?:\bat|@|\bfor|\ba|\bpor)\s?\W?$")
-_SIGN_OF_THE_NUMBER_BEFORE = re.compile(r"\d\s?[$€£]\s\d[\d.,]*$")  # "1500 $ 10 horas"
-_SIGN = r"(?:us\$|\$|€|£)"
-_WORDS = r"(?:usd|dollars?|dolares|bucks|euros?|eur|gbp|pounds|€|\$|£)"
+_SIGN_OF_THE_NUMBER_BEFORE = re.compile(r"\d\s?(?:[$€£¥₹]|[a-z]{3})\s\d[\d.,]*$")  # "1500 $ 10 horas"
+
+
+@remembered
+def _currencies() -> dict[str, str]:
+    """Signs and words of currencies, folded as questions are."""
+    sections = (table("common")["currency_signs"], table("common")["currency_words"])
+    return {said: code for section in sections for code, ways in section.items() for said in ways}
+
+
+@remembered
+def _signs() -> tuple[str, ...]:
+    """What may stand before an amount: signs, and codes."""
+    signs = (s for ways in table("common")["currency_signs"].values() for s in ways)
+    return (*signs, *(code.lower() for code in table("common")["currency_words"]))
 
 
 @remembered
@@ -29,17 +38,17 @@ def _period() -> str:
 @remembered
 def _amount() -> Needing:
     return Needing(
-        rf"(?<![\w.,])(?P<minus>-)?\s?(?P<sign>{_SIGN})\s?(?P<minus2>-)?(?P<n>{numbers.NUMBER})\s?(?P<k>k|m|mil)?(?![\w])"
+        rf"(?<![\w.,])(?P<minus>-)?\s?(?P<sign>{source(_signs())})\s?(?P<minus2>-)?(?P<n>{numbers.NUMBER})\s?(?P<k>k|m|mil)?(?![\w])"
         rf"(?:\s?\(?usd\)?)?{_period()}",
-        ("$", "€", "£"),
+        _signs(),
     )
 
 
 @remembered
 def _amount_worded() -> Needing:
     return Needing(
-        rf"(?<![\w.,])(?P<minus>-)?(?P<n>{numbers.NUMBER})\s?(?P<k>k|mil)?\s?\(?(?P<sign>{_WORDS})\)?(?![a-z0-9]){_period()}",
-        tuple(_CURRENCIES),
+        rf"(?<![\w.,])(?P<minus>-)?(?P<n>{numbers.NUMBER})\s?(?P<k>k|mil)?\s?\(?(?P<sign>{source(_currencies())})\)?(?![a-z0-9]){_period()}",
+        tuple(_currencies()),
     )
 
 
@@ -61,7 +70,8 @@ def read_money(reader: Reader) -> None:
     """Fills `budget` ({amount, currency, per}); extras `kwh_price` and `rent_per_hour`."""
     for pattern in (_amount(), _amount_worded(), _budget_alone()):
         for m in list(reader.matches(pattern, "budget")):
-            if not _SIGN_OF_THE_NUMBER_BEFORE.search(reader.left[: m.end("n")]):
+            taken = pattern is _amount() and _SIGN_OF_THE_NUMBER_BEFORE.search(reader.left[: m.end("n")])
+            if not taken:
                 _take(reader, m)
     for m in list(reader.matches(_rent())):
         reader.give_extra("rent_per_hour", numbers.number(m.group("n"), decimal_comma=True), m)
@@ -74,7 +84,7 @@ def _before(reader: Reader, m: re.Match[str]) -> str:
 
 def _take(reader: Reader, m: re.Match[str]) -> None:
     groups = m.groupdict()
-    currency = _CURRENCIES.get(groups.get("sign") or "$", "USD")
+    currency = _currencies().get(" ".join((groups.get("sign") or "$").split()), "USD")
     european = currency == "EUR" or reader.decimal_comma
     value = numbers.number(groups["n"], "k" if groups["k"] in ("k", "mil") else groups["k"], decimal_comma=european)
     if groups["minus"] or groups.get("minus2"):

@@ -33,6 +33,7 @@ def _patterns() -> dict[str, Needing]:
     ms = r"(?:ms|milisegundos|milliseconds|millis)"
     sources = {
         "tokens_per_day": rf"{some}{tokens}(?:{per(day)}|\s{word('daily')})",
+        "tokens_per_minute": rf"{some}{tokens}{per(word('minute'))}",
         "tokens_per_hour": rf"{some}{tokens}{per(hour)}",
         "tokens_per_month": rf"{some}{tokens}{per(month)}",
         "tok_s": rf"{_N}\+?\s?(?:{tokens}{per(word('second'))}|t/s|tps)",
@@ -47,10 +48,11 @@ def _patterns() -> dict[str, Needing]:
         "audio_hours": rf"{some}{hour}\s(?:of\s|de\s)?{word('audio')}",
         "samples": rf"{_N}{mag}[\s\-]?(?:(?!{tokens})[a-z]{{3,12}}\s)?(?:de\s)?{word('samples')}",
         "ttft_ms": rf"(?:{word('ttft')}\s?(?:of|de|:|=|<|{under})?\s?{_N}\s?(?P<unit>{ms}|s|sec\w*|seg\w*)"
-        rf"|(?P<n2>{numbers.NUMBER})\s?(?P<unit2>{ms}|s|sec\w*|seg\w*)"
+        rf"|(?:(?P<n2>{numbers.NUMBER})|(?P<half>{word('half')})(?=\s))\s?(?P<unit2>{ms}|s|sec\w*|seg\w*)"
         rf"\s(?:{word('filler')}\s){{0,3}}{word('ttft')})",
         "latency_ms": rf"(?:{under}|{word('latency')}|@)?\s?(?:de\s)?{_N}\s?(?P<unit>{ms})",
-        "latency_s": rf"(?:{under})\s?{_N}\s?(?P<unit>s|secs?|seconds?|segundos?|seg)(?!\s?/)",
+        "latency_s": rf"(?:{under})\s?(?:{_N}|(?P<half>{word('half')})(?=\s))\s?"
+        r"(?P<unit>s|secs?|seconds?|segundos?|seg)(?!\s?/)",
         "latency_is": rf"{word('latency_noun')}(?:\s{word('filler')}|\s{under}){{0,3}}\s?[:=<]?\s?"
         rf"{_N}\s?(?P<unit>s|secs?|seconds?|segundos?|seg)",
         "hours_per_week": rf"{_N}\s?{hour}(?:{per(word('week'))}|\s{word('weekly')})",
@@ -71,6 +73,7 @@ def _patterns() -> dict[str, Needing]:
     }
     needs: dict[str, tuple[Sequence[str], ...]] = {
         "tokens_per_day": (words("tokens"), words("day", "daily")),
+        "tokens_per_minute": (words("tokens"), words("minute")),
         "tokens_per_hour": (words("tokens"), words("hour")),
         "tokens_per_month": (words("tokens"), words("month")),
         "tok_s": ((*words("tokens"), "t/s", "tps"),),
@@ -106,6 +109,7 @@ def _patterns() -> dict[str, Needing]:
 # Rates: pattern, field, and what a unit of the pattern is of the field's.
 _RATES = (
     ("tokens_per_day", "tokens_per_day", 1.0),
+    ("tokens_per_minute", "tokens_per_day", 1440.0),
     ("tokens_per_hour", "tokens_per_day", 24.0),
     ("tokens_per_month", "tokens_per_day", 1 / _DAYS_A_MONTH),
     ("requests_per_s", "requests_per_s", 1.0),
@@ -145,7 +149,7 @@ def _value(reader: Reader, m: re.Match[str]) -> float | int:
 
 def _read_latency(reader: Reader, p: dict[str, Needing]) -> None:
     for m in list(reader.matches(p["ttft_ms"], "ttft_ms")):
-        value = numbers.number(m.group("n") or m.group("n2"), decimal_comma=reader.decimal_comma)
+        value = _seconds(reader, m, m.group("n") or m.group("n2"))
         unit = m.group("unit") or m.group("unit2")
         reader.give_extra("ttft_ms", numbers.tidy(value * (1 if unit.startswith("m") else 1000)), m)
     for m in list(reader.matches(p["latency_ms"], "latency_ms")):
@@ -153,8 +157,13 @@ def _read_latency(reader: Reader, p: dict[str, Needing]) -> None:
         reader.give("latency_ms", numbers.tidy(value), m)
     for key in ("latency_s", "latency_is"):
         for m in list(reader.matches(p[key], "latency_ms")):
-            value = numbers.number(m.group("n"), decimal_comma=reader.decimal_comma) * 1000
+            value = _seconds(reader, m, m.group("n")) * 1000
             reader.give("latency_ms", numbers.tidy(value), m, 0.7)
+
+
+def _seconds(reader: Reader, m: re.Match[str], figure: str | None) -> float:
+    """A figure, or half of one where the words say so."""
+    return 0.5 if figure is None else numbers.number(figure, decimal_comma=reader.decimal_comma)
 
 
 def _read_time(reader: Reader, p: dict[str, Needing]) -> None:
