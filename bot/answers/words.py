@@ -22,6 +22,7 @@ from rules.memory.footprint import Note
 LANGUAGES = ("en", "es")
 _DOMAIN = "gpufit"
 _COUNTED_BY = ("count", "sequences", "n", "batch", "windows", "pictures", "samples")
+_PARAMS = "params"  # the format of a number of parameters
 _CARD_BY_MEMORY = re.compile(r"(?P<memory_gb>\d+(?:\.\d+)?) GB GPU")
 _Marks = Callable[[str], str]
 
@@ -39,6 +40,10 @@ class _Formatter(string.Formatter):
     def format_field(self, value: Any, format_spec: str) -> str:
         if isinstance(value, Note):
             return self._words.say(value)
+        if format_spec == _PARAMS and isinstance(value, (int, float)):
+            return self._marks(_params(value))
+        if isinstance(value, str) and format_spec and not format_spec.isidentifier():
+            value = _as_number(value)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             return self._words.term(format_spec, str(value))
         if format_spec.isidentifier():
@@ -48,6 +53,19 @@ class _Formatter(string.Formatter):
             format_spec = ""
         plain = f",.{_digits(value)}g" if isinstance(value, float) else ",d" if abs(value) >= 1000 else "d"
         return self._marks(format(value, format_spec or plain))
+
+
+def _params(params_b: float) -> str:
+    """Billions of parameters as people write them: 8.03 B, 125 M; sizes have no other form in any language."""
+    return f"{params_b:.3g} B" if params_b >= 1 else f"{params_b * 1000:.3g} M"
+
+
+def _as_number(text: str) -> str | float:
+    """A figure that a law gives as text, for the marks of a language."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def _digits(value: float) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rules.advice.judge import Judged
 from rules.advice.placement import SINGLE
 from rules.advice.types import GibRange, MemoryPlan, PlanPart
@@ -22,8 +24,13 @@ def plan_of(judged: Judged) -> MemoryPlan:
 
 
 def cpu_plan(need: Footprint, cpu_name: str) -> MemoryPlan:
-    """The plan on a CPU host, whose memory is the host's."""
-    return _plan(need, cpu_name, 1, SINGLE, None)
+    """The plan on a CPU host, whose memory is the host's: engines that run there leave the device empty."""
+    host = Range(need.cpu_bytes, need.cpu_bytes, need.cpu_bytes)
+    return _plan(replace(need, device=max(need.device, host, key=_expected)), cpu_name, 1, SINGLE, None)
+
+
+def _expected(need: Range) -> float:
+    return need.expected
 
 
 def _plan(need: Footprint, device: str, devices: int, parallelism: Note, usable_gib: float | None) -> MemoryPlan:

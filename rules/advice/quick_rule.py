@@ -78,7 +78,7 @@ def _need_bytes(footprint: Footprint) -> float:
     """What the device must have; of an engine with a pool, only the cache that was asked for."""
     parts = footprint.components
     spare = (parts["kv"] - parts["kv_needed"]) / parts.get("devices", 1.0) if "kv_needed" in parts else 0.0
-    return footprint.device.expected - max(0.0, spare)
+    return (footprint.device.expected or footprint.cpu_bytes) - max(0.0, spare)
 
 
 def _bytes_per_param(workload: Workload, model: ModelSpec) -> float:
