@@ -192,7 +192,9 @@ def test_parameters_are_written_as_sizes_in_every_language() -> None:
     assert words("en").say("weights_in_format", {"params_b": 8.03, "format": "gguf:Q4_K_M"}).startswith("8.03 B")
     assert words("es").say("weights_in_format", {"params_b": 0.125, "format": "awq"}) == "125 M parámetros en AWQ"
     assert words("es").say("machine", {"count": 1, "device": "12 GB GPU"}) == "tarjeta de 12 GB"
-    assert "(3,34 B)" in words("es").say("model_scaled_from_neighbour", {"row_b": "3.34", "stated_b": "4", "model": "m"})
+    assert "(3,34 B)" in words("es").say(
+        "model_scaled_from_neighbour", {"row_b": "3.34", "stated_b": "4", "model": "m"}
+    )
 
 
 def test_compiled_catalogues_are_current() -> None:

@@ -141,6 +141,17 @@ def test_owned_hosts_come_first() -> None:
     assert (first.kind, first.hardware, first.count) == ("own", "lab-02 (RTX 3090)", 1)
 
 
+def test_the_plan_on_a_cpu_counts_host_memory() -> None:
+    """A language model on a CPU needs at least its weights there, in the plan and beside the quick rule."""
+    workload = InferenceWorkload(model=ModelRef(name="llama 3.2 3b"), constraints=Constraints(cpu_only=True))
+    advice = advise(workload, CATALOGUE, POLICY)
+    assert advice.plan is not None
+    assert advice.quick_rule is not None
+    weights_gib = max(part.gib for part in advice.plan.parts if part.part == "weights")
+    assert advice.plan.shown_by_nvidia_smi.expected_gib >= weights_gib
+    assert advice.quick_rule.real_gib >= weights_gib
+
+
 def test_classical_models_get_a_cpu() -> None:
     """Gradient-boosted trees need no GPU."""
     workload = TrainingWorkload(model=ModelRef(name="xgboost"), domain="classical")
