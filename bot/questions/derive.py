@@ -56,7 +56,7 @@ def derive_alternatives(reader: Reader, intent: Intent) -> None:
     """Keeps what is compared side by side as the extra `compare`: a list of what is different in each alternative."""
     if intent not in ("compare", "cost"):
         return
-    kinds = ("hardware", "model", "weights_format") if intent == "compare" else ("hardware",)
+    kinds = ("hardware", "model", "weights_format", "framework") if intent == "compare" else ("hardware",)
     for kind in kinds:
         several = _distinct(reader.named.get(kind, []))
         if len(several) > 1:

@@ -138,8 +138,8 @@ def _read_cards(reader: Reader, words: DeviceWords, found: list[Mention]) -> Non
             start -= len(head) - nodes.start()
         memory = memory or None  # "0 GB" says nothing of a card
         name = device.name if memory is None else device.named_with(memory)
-        if _LAPTOP_CARDS.fullmatch(name) and reader.has(cue("words", "laptop")):
-            name += " Laptop"
+        if _LAPTOP_CARDS.fullmatch(device.name) and reader.has(cue("words", "laptop")):
+            name = f"{device.name} Laptop"
         stays = None if device.folded else memory
         found.append(Mention(start, end, name, 1 if count is None else count, stays, count is not None))
         reader.claim_range(start, end, "hardware", 0.95 if count is not None else 0.85)

@@ -34,7 +34,7 @@ class Mention:
 def _ram() -> Needing:
     ram = word("ram")
     return Needing(
-        rf"{EDGE_BEFORE}(?P<gb>\d{{1,5}})\s?(?P<unit>tb|t|{GB})\s?(?:of\s|de\s)?(?:{ram}){EDGE_AFTER}"
+        rf"{EDGE_BEFORE}(?P<gb>\d{{1,5}})\s?(?P<unit>tb|t|{GB})?\s?(?:of\s|de\s)?(?:{ram}){EDGE_AFTER}"
         rf"|{EDGE_BEFORE}(?:{ram})\s?[:=]?\s?(?P<gb2>\d{{1,5}})\s?(?P<unit2>tb|{GB})(?![a-z0-9])",
         words("ram"),
     )
@@ -86,7 +86,7 @@ def read_ram(reader: Reader) -> None:
         before = reader.left[max(0, m.start() - 4) : m.start()]
         if re.search(r"gpu\s$", before):
             continue
-        unit = m.group("unit") or m.group("unit2")
+        unit = m.group("unit") or m.group("unit2") or "gb"
         value = int(m.group("gb") or m.group("gb2")) * (1024 if unit.startswith("t") else 1)
         reader.give_extra("ram_gb", value, m)
 

@@ -90,7 +90,8 @@ def _capability(reader: Reader, work: bool) -> bool:
 
 def _compares(reader: Reader, asks: dict[str, bool]) -> bool:
     several = [kind for kind, items in reader.named.items() if len({repr(i) for i in items}) > 1]
-    if not several:
+    sized = reader.fields.keys() & {"model", "params_b"}
+    if not several or (set(several) <= {"framework", "weights_format"} and not sized):
         return False
     if asks["compare"]:
         return True

@@ -25,7 +25,8 @@ def _patterns() -> dict[str, Needing]:
     listed = rf"{joined}\d{{1,6}}(?![.,]?\d|[a-z%\-]|\s?[x%$€](?![a-z])|\s(?!{goes_on})[a-z])"
     sources = {
         "in_out": rf"{_N}\s?(?:{tok}\s)?(?:in|input)(?:\s?[/,&+]\s?|\s(?:and\s)?){_OUT}\s?(?:{tok}\s)?(?:out|output)",
-        "input_before": rf"{_N}(?:[\s\-]?{tok}\s(?:{word('filler')}\s)?{word('input')}|\s{word('input')}\s{tok})",
+        "input_before": rf"{_N}(?:(?:[\s\-]?{tok})?\s(?:{word('filler')}\s){word('input')}"
+        rf"|[\s\-]?{tok}\s{word('input')}|\s{word('input')}\s{tok})",
         "input_after": rf"{word('input')}{_IS}{_N}",
         "output_after": rf"{word('output')}{_IS}{_N}",
         "output_before": rf"{_N}\s?(?:{word('tokens')}\s(?:de\s)?)?{word('output')}",

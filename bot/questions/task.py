@@ -63,6 +63,7 @@ def read_tools(reader: Reader) -> None:
         if hit
     ]
     for _, name, hit in sorted(found, key=lambda f: f[0]):
+        reader.name("framework", framework=name)
         reader.give("framework", name, hit)
 
 

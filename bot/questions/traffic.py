@@ -40,7 +40,7 @@ def _patterns() -> dict[str, Needing]:
         "requests_per_s": rf"{_N}{mag}\s?(?:rps|qps|{word('served')}{per(word('second'))})",
         "requests_per_minute": rf"{_N}{mag}\s?(?:rpm|{word('served')}{per(word('minute'))})",
         "requests_per_hour": rf"{some}{word('request')}{per(hour)}",
-        "requests_per_day": rf"{some}{word('request')}(?:{per(day)}|\s{word('daily')})",
+        "requests_per_day": rf"{some}{word('served')}(?:{per(day)}|\s{word('daily')})",
         "requests_per_month": rf"{some}{word('request')}{per(month)}",
         "dataset_tokens": rf"{amount}{mag}[\s\-]?(?:de\s|of\s)?{tokens}",
         "dataset_gb": rf"(?:{_N}\s?(?P<unit>tb|gb|mb)\s(?:of\s|de\s)?(?:[a-z]{{3,10}}\s)?{word('dataset')}"
@@ -80,7 +80,7 @@ def _patterns() -> dict[str, Needing]:
         "requests_per_s": (("rps", "qps", *words("served")),),
         "requests_per_minute": (("rpm", *words("served")), ("rpm", *words("minute"))),
         "requests_per_hour": (words("request"), words("hour")),
-        "requests_per_day": (words("request"), words("day", "daily")),
+        "requests_per_day": (words("served"), words("day", "daily")),
         "requests_per_month": (words("request"), words("month")),
         "dataset_tokens": (words("tokens"),),
         "dataset_gb": (words("dataset"), ("gb", "tb", "mb")),
