@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -68,6 +69,15 @@ def test_the_command_prints_the_reading(capsys: pytest.CaptureFixture[str]) -> N
     row = next(line for line in out.splitlines() if line.startswith("bs 8"))
     assert row.split()[:5] == ["bs", "8", "batch", "8", "0.90"]
     assert '"bs 2"' in row
+
+
+def test_the_command_gives_the_reading_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """With --json the spans are data: field, value, confidence, place and what they beat."""
+    assert main(["parse", "--explain", "--json", "7b lora, bs 2, I mean bs 8"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    batch = next(s for s in told["spans"] if s["field"] == "batch")
+    assert told["text"][batch["start"] : batch["end"]] == "bs 8"
+    assert (batch["value"], batch["beat"][0]["value"], batch["beat"][0]["why"]) == (8, 2, "corrected")
 
 
 def compare(text: str) -> Any:
@@ -140,8 +150,6 @@ print(json.dumps([before.lang, dict(before.fields), after.lang, dict(after.field
 
 def test_a_third_language_is_a_file(tmp_path: Path) -> None:
     """A file of French words, and no line of code, makes French questions understood."""
-    import json
-
     (tmp_path / "fr.toml").write_text(FRENCH, "utf-8")
     text = "servir llama 3 8b sur deux 4090, 8k de contexte, 20 utilisateurs en même temps, budget 1.500,50 € par mois"
     command = [sys.executable, "-c", ASK_IN_FRENCH, str(tmp_path / "fr.toml"), text]
