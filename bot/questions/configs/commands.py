@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 
 from bot.questions.configs.config_read import Entry
 from bot.questions.configs.convert import WITHOUT_VALUE
@@ -19,7 +20,7 @@ from bot.questions.configs.tables import LAUNCHER, Family, families, likeliest, 
 _QUOTED = r"\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'"
 _TOKEN = re.compile(rf"{_QUOTED}|(?:[^\s\"'|;&<>`\\]|\\[^\s]|=(?:{_QUOTED}))+|[|;&<>`]")
 _NEXT_OPTION = re.compile(r"[ \t]*\r?\n[ \t]*-{1,2}[A-Za-z]")
-_OPTION = re.compile(r"^-{1,2}[A-Za-z][\w.\-]*(?:=.*)?$", re.DOTALL)
+_OPTION = re.compile(r"^-{1,2}[A-Za-z][\w.\-]*(?:=.*|[?!,;:)]+)?$", re.DOTALL)
 _NUMBER = re.compile(r"^-?\d")
 _ENV = re.compile(r"^([A-Z][A-Z0-9_]{2,60})=(.*)$", re.DOTALL)
 _ASSIGNED = re.compile(r"(?m)(?<![\w.])(?:export[ \t]+|-e[ \t]+|--env[ \t]+)?([A-Z][A-Z0-9_]{3,60})=([^\s;]{1,200})")
@@ -33,9 +34,11 @@ _FRAGMENT = re.compile(r"(?<![\w\-])-{1,2}[A-Za-z][\w\-]*")
 _PLAIN_WORD = re.compile(r"^[^\W\d_]+[?.!,]?$")
 _NAME_LIKE = re.compile(r"[/:\\]|\.gguf$|\d")
 _CONFIG_FILE = re.compile(r"\.(?:ya?ml|json|toml|py)$")
+_LISTED = re.compile(r"^\w+_\w*$|^all-linear$")  # a further item of a list: q_proj v_proj
 _ENDS = frozenset("|;&<>`")
 _MOST_COMMANDS = 12
-_LONGEST_LINE = 20_000
+_MOST_TRIES = 60
+_LONGEST_LINE = 6000
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +73,11 @@ def read_commands(text: str) -> list[Command]:
     """Every command of the message, in order."""
     found: list[Command] = []
     at = 0
-    for match in _programs().finditer(text):
+    shell = variables(text)
+    for match in islice(_programs().finditer(text), _MOST_TRIES):
         if match.start() < at or len(found) >= _MOST_COMMANDS:
             continue
-        if command := _command(text, match, at):
+        if command := _command(text, match, at, shell):
             found.append(command)
             at = command.end
     if not found:
@@ -105,11 +109,10 @@ def read_list(parts: list[str], start: int, end: int, program: str = "") -> Comm
     return Command(start, end, found[0].family, found[0].program, moved)
 
 
-def _command(text: str, match: re.Match[str], floor: int) -> Command | None:
+def _command(text: str, match: re.Match[str], floor: int, env: dict[str, str]) -> Command | None:
     family = families()[match.lastgroup or ""]
     end_of_line = _line_end(text, match.end())
     start = _start(text, match.start(), floor)
-    env = dict(variables(text[:start]))
     before = list(_tokens(text, start, match.start(), env))
     after = list(_tokens(text, match.end(), end_of_line, env))
     if family.by_keys:
@@ -240,7 +243,7 @@ def _option(tokens: list[_Token], i: int, family: Family) -> tuple[int, Entry]:
         return i + 1, Entry(key, True, token.start, token.end)
     if row is not None and row.reads_as == "names":
         last = i + 1
-        while last + 1 < len(tokens) and re.search(r"_|-linear", tokens[last + 1].text):
+        while last + 1 < len(tokens) and _LISTED.search(tokens[last + 1].text):
             last += 1
         if last > i + 1:
             names = " ".join(t.text for t in tokens[i + 1 : last + 1])
@@ -263,7 +266,7 @@ def _fragments(text: str) -> Iterator[Command]:
     if family is None or len({k for k in keys if k in family.keys}) < family.least:
         return
     at = 0
-    for place, key, written in said[:200]:
+    for place, key, written in said[:_MOST_TRIES]:
         if place < at or key not in family.keys or (len(written) == 2 and family.least < 2):
             continue
         tokens = list(_tokens(text, place, _line_end(text, place), {}))

@@ -18,6 +18,7 @@ from bot.questions.parsed import Problem
 MAX_DEPTH = 6
 _DEEPEST_TEXT = 40
 _MOST_ENTRIES = 2000
+_HOLDS_COMMANDS = ("image", "command", "args")
 _MOST_REPAIRS = 6
 _YAML_LINE = re.compile(r"^[ \t]*(?:- )?(?P<key>[A-Za-z_][\w.\-]{0,80})[ \t]*:(?:[ \t]+(?P<value>[^\n]*))?$")
 _INSIDE = re.compile(r"^(?:[ \t]+\S|[ \t]*-[ \t]|[ \t]*#|[ \t]*$|---|\.\.\.|[\]}])")
@@ -55,7 +56,9 @@ def read_documents(text: str) -> list[Document]:
 
 def _known(key: str) -> bool:
     plain = plain_key(key)
-    return any(plain in family.keys or plain in _roots()[family.name] for family in families().values())
+    return plain in _HOLDS_COMMANDS or any(
+        plain in family.keys or plain in _roots()[family.name] for family in families().values()
+    )
 
 
 _ROOTS: dict[str, frozenset[str]] = {}
@@ -189,9 +192,9 @@ def _yaml_document(lines: list[tuple[int, str]]) -> Document | None:
     start, end = lines[0][0], lines[-1][0] + len(lines[-1][1])
     indent = len(lines[0][1]) - len(lines[0][1].lstrip(" "))
     kept = [(at, _plain_line(line[indent:] if line[:indent].isspace() else line)) for at, line in lines]
-    dropped = [i for i, (_, line) in enumerate(kept) if _ALIAS.search(_code(line)) or _CHAIN.match(line)]
+    dropped = {i for i, (_, line) in enumerate(kept) if _ALIAS.search(_code(line)) or _CHAIN.match(line)}
     problem = Problem("config_aliases", None, {}) if dropped else None
-    shown = ["" if i in set(dropped) else line for i, (_, line) in enumerate(kept)]
+    shown = ["" if i in dropped else line for i, (_, line) in enumerate(kept)]
     if _too_deep(shown):
         return Document(start, end, tuple(_yaml_lines(kept)), Problem("config_too_deep", None, {}))
     places = _yaml_places(kept)

@@ -22,7 +22,7 @@ _GGUF_TYPE = re.compile(
 )
 _COMPONENT = re.compile(
     r"^(?:(?P<method>q?lora|dora|qat)_)?(?P<family>[a-z_]+?)_?(?P<version>\d(?:_\d)?)?"
-    r"(?P<kind>(?:_(?!\d)[a-z]+)*?)(?:_(?P<size>\d+(?:_\d+)?b))?(?P<tail>(?:_[a-z]+)*)$"
+    r"(?P<kind>(?:_(?!\d)[a-z]+)*)(?:_(?P<size>\d+(?:_\d+)?b))?(?P<tail>(?:_[a-z]+)*)$"
 )
 _RECIPE_FILE = re.compile(r"^(?P<model>[\w.]+)/(?P<size>[\d.]+B)?_?(?P<rest>\w*?)$", re.IGNORECASE)
 _LONGEST = 200

@@ -24,7 +24,9 @@ from bot.questions.configs.unwrap import MAX_CHARS, unwrap
 from bot.questions.parsed import Problem, Span
 
 _CHEAP = re.compile(
-    r"--?[A-Za-z][\w\-]+|\w\s?:\s|[\"']\s?:|\w\(|\w=|llocat|KV cache|out of memory|ollama |vllm |llama-|tune |axolotl "
+    r"(?<![\w\-])--?[A-Za-z]|\w\s?:\s|[\"']\s?:|\w\(|\w=|llocat|KV cache|out of memory"
+    r"|ollama |vllm |llama-|tune |axolotl |[”&;]\s?:|&quot;|(?<!\S)[—–][A-Za-z]|^[ \t]*FROM ",
+    re.MULTILINE,
 )
 _NAMES_OF_MODELS = ("model", "gguf", "tag")
 _FIELDS = frozenset(("task", "model", "params_b", "active_params_b", "method", "optimizer", "lora_rank", "context",
@@ -212,6 +214,8 @@ def _settled(
             without = None
         told += training.settle(facts, named, without)
     told += _error_facts(gathered.extra, catalogue)
+    if any(item.field == "batch" and item.value == 0 for item in told):
+        gathered.problems.append(Problem("batch_not_positive", "batch", {"batch": 0}))
     return _read(text, gathered, lead, errors, told, taken)
 
 

@@ -80,7 +80,7 @@ def row(text: str) -> Row:
 
 def plain_key(key: str) -> str:
     """A key for comparison: without leading dashes; long ones in lower case with underscores."""
-    bare = key.lstrip("-").replace("-", "_")
+    bare = key.lstrip("-").rstrip("?!,;:)").replace("-", "_")
     return bare if key.startswith("-") and not key.startswith("--") and len(bare) == 1 else bare.lower()
 
 

@@ -59,12 +59,7 @@ def _method(facts: Mapping[str, Fact], named: Named | None, without_adapter: str
     if word in ("lora", "qlora", "dora"):
         peft = adapter
     elif adapter is None:
-        recipe = facts.get("recipe")
-        told = facts.get("component_method") or (
-            Fact(method, recipe.start, recipe.end)
-            if recipe and (method := recipe_method(str(recipe.value)))
-            else facts.get("file_method")
-        )
+        told = facts.get("component_method") or _recipe(facts)
         if told and told.value == "qlora":
             four, peft = four or told, told
         elif told and told.value in ("lora", "dora"):
@@ -88,6 +83,15 @@ def _method(facts: Mapping[str, Fact], named: Named | None, without_adapter: str
         return
     method = "qlora" if four or word == "qlora" else "dora" if dora or word == "dora" else "lora"
     yield Told("method", method, four if four and word != "qlora" else dora if method == "dora" and dora else peft)
+
+
+def _recipe(facts: Mapping[str, Fact]) -> Fact | None:
+    """The method that torchtune's recipe or config file says by its name; the recipe of LoRA runs QLoRA as well."""
+    recipe, file = facts.get("recipe"), facts.get("file_method")
+    method = recipe_method(str(recipe.value)) if recipe else None
+    if recipe is None or method is None or (file and method == "lora"):
+        return file
+    return Fact(method, recipe.start, recipe.end)
 
 
 def _formats(facts: Mapping[str, Fact], named: Named | None) -> Iterator[Told]:
