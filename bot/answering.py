@@ -1,61 +1,53 @@
-"""One question in, one answer out: parsing, rules and words together, the same for every surface.
+"""One message in, one answer out: conversation, parsing, rules and words together, the same for every surface.
 
-`answer` never raises for what a user typed: a question that cannot be answered comes back as an `Answered` without
+`answer` never raises for what a user typed: a message that cannot be answered comes back as an `Answered` without
 advice, with a sentence that says what is missing or wrong.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+import math
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bot.answers.as_json import advice_json
-from bot.answers.terminal import Surface, render
+from bot.answered import Answered
+from bot.answers.concepts import Explanation, correction, explain, topic_of
+from bot.answers.concepts.figures import Facts
 from bot.answers.words import Words, words
-from bot.questions.followup import merge
-from bot.questions.parse import parse
+from bot.questions.dialogue import Conversation, Heard, Turn
+from bot.questions.open_points import Point, deciding_point
 from bot.questions.parsed import Parsed
 from bot.questions.workload import to_workload
 from rules.advice.advise import advise
+from rules.advice.compare import Comparison, compare
 from rules.advice.types import Advice
+from rules.catalog.accelerators import Accelerator
 from rules.catalog.catalogue import Catalogue
+from rules.catalog.cpus import Cpu
 from rules.catalog.errors import CatalogError, UnknownName
+from rules.catalog.models import ModelSpec
 from rules.memory.errors import UnsupportedWorkload
+from rules.memory.footprint import Note
+from rules.memory.usable import usable_bytes
 from rules.policy import Policy, default_policy
+from rules.units import to_gib
+from rules.workload import Workload
+
+_FEWER_TOKENS = "verdict_tight_fewer_tokens"
+_MOST_QUESTIONS = 2  # about one workload; a third is an interrogation
+_BUYS = ("cost",)
+_TIMES = ("time",)
+_RATES = ("requests_per_s", "requests_per_day", "tokens_per_day", "latency_ms", "ttft_ms", "tok_s")
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """What was understood and what is said to it. `problem` is set where there is no advice."""
+class _Refused:
+    """Why there is no advice: a message id with its parameters."""
 
-    parsed: Parsed
-    words: Words
-    advice: Advice | None = None
-    problem: str | None = None
-    problem_id: str | None = None
-    questions: tuple[str, ...] = ()
-
-    @property
-    def exit_code(self) -> int:
-        """0 where an answer is given, also with a question back; 3 where none is possible without one."""
-        return 0 if self.advice is not None else 3
-
-    def text(self, surface: Surface) -> str:
-        """The answer for a terminal."""
-        if self.advice is None:
-            lines = [self.problem or "", *(f"? {question}" for question in self.questions)]
-            return "\n".join(line for line in lines if line) + "\n"
-        return render(self.advice, self.words, surface, self.questions)
-
-    def json(self) -> dict[str, Any]:
-        """Everything as plain data: what was understood, the advice, what is asked back."""
-        form: dict[str, Any] = {"understood": self.parsed.to_json(), "questions": list(self.questions)}
-        if self.advice is not None:
-            form["advice"] = advice_json(self.advice, self.words)
-        else:
-            form["problem"] = {"id": self.problem_id, "text": self.problem}
-        return form
+    message: str
+    params: Mapping[str, Any]
 
 
 def answer(
@@ -64,35 +56,233 @@ def answer(
     catalogue: Catalogue,
     policy: Policy | None = None,
     lang: str | None = None,
-    previous: Parsed | None = None,
+    conversation: Conversation | None = None,
 ) -> Answered:
-    """Answers one message; `previous` is what the conversation had understood before it."""
-    parsed = merge(previous, text, catalogue) if previous is not None else parse(text, catalogue)
-    say = words(lang or parsed.lang)
-    workload = to_workload(parsed, catalogue)
-    if workload is None:
-        return _no_answer(parsed, say, "not_understood", {})
-    if not workload.model.name and not workload.model.params_b:
-        return _no_answer(parsed, say, "missing_model", {})
-    try:
-        advice = advise(workload, catalogue, policy or default_policy())
-    except UnknownName as error:
-        message = "unknown_name" if error.suggestions else "unknown_name_bare"
-        return _no_answer(parsed, say, message, error.params)
-    except (CatalogError, UnsupportedWorkload) as error:
-        return _no_answer(parsed, say, error.message_id, error.params)
-    return Answered(parsed, say, advice=advice, questions=_questions(parsed, say))
+    """Answers one message of a conversation (None: its first). `lang` overrides the language of the message."""
+    before = conversation or Conversation()
+    policy = policy or default_policy()
+    heard = before.hear(text, catalogue, policy)
+    say = words(lang or heard.parsed.lang)
+    one = _Answering(before, heard, say, catalogue, policy)
+    return one.answered()
 
 
-def _no_answer(parsed: Parsed, say: Words, message: str, params: Mapping[str, Any]) -> Answered:
-    problems = [say.say(p.id, p.params) for p in parsed.problems if say.knows(p.id)]
-    text = " ".join([*problems, say.say(message, params)])
-    return Answered(parsed, say, problem=text, problem_id=message, questions=())
+class _Answering:
+    """The work on one message."""
+
+    def __init__(self, before: Conversation, heard: Heard, say: Words, catalogue: Catalogue, policy: Policy) -> None:
+        self._before = before
+        self._heard = heard
+        self._parsed = heard.parsed
+        self._say = say
+        self._catalogue = catalogue
+        self._policy = policy
+
+    def answered(self) -> Answered:
+        if self._heard.kind == "thanks":
+            return self._without("thanks_reply")
+        if self._heard.kind == "nothing_new":
+            return self._nothing_new()
+        if self._parsed.intent == "help":
+            return self._without("help_text")
+        if self._parsed.intent == "concept" and (explained := self._explained()) is not None:
+            return explained
+        if self._parsed.extra.get("compare") and (compared := self._compared()) is not None:
+            return compared
+        return self._advised()
+
+    def _advised(self) -> Answered:
+        found = self._advice(self._parsed)
+        if isinstance(found, _Refused):
+            if found.message == "hardware_alone" and self._parsed.intent in _BUYS:
+                return self._hardware_cost()
+            return self._without(found.message, found.params)
+        point = self._point(found)
+        remarks = [*self._heard.remarks, *self._problems(), *self._not_yet()]
+        if (misreading := correction(self._parsed.text)) is not None:
+            remarks.append(misreading)
+        if (changed := self._since_before(found)) is not None:
+            remarks.append(changed)
+        return self._done(point, advice=found, remarks=tuple(remarks))
+
+    def _hardware_cost(self) -> Answered:
+        """A price for machines alone: what they are is told, what they cost is not computed yet."""
+        device, _, count = self._devices()
+        if device is None:
+            return self._without("hardware_alone")
+        machine = Note("machine", {"device": device.name, "count": count})
+        usable_gib = to_gib(usable_bytes(device))
+        params = {"machine": machine, "usable_gib": usable_gib, "rate_gb_s": device.bandwidth_gb_s}
+        return self._without("hardware_cost_later", params)
+
+    def _explained(self) -> Answered | None:
+        topic = topic_of(self._parsed.text)
+        advice = self._advice(self._parsed)
+        usable = advice if isinstance(advice, Advice) else None
+        if topic is None:
+            return None if usable else self._without("concept_unknown")
+        facts = self._facts(usable)
+        explanation: Explanation = explain(topic, facts)
+        beside = usable if usable is not None and self._parsed.fields.get("hardware") else None
+        return self._done(None, explanation=explanation, advice=beside, remarks=self._heard.remarks)
+
+    def _facts(self, advice: Advice | None) -> Facts:
+        parsed, catalogue = self._parsed, self._catalogue
+        device, cpu, count = self._devices()
+        model: ModelSpec | None = None
+        fields = parsed.fields
+        if fields.keys() & {"model", "params_b"}:
+            try:
+                model = catalogue.find_model(
+                    fields.get("model"), fields.get("params_b"), fields.get("active_params_b")
+                ).spec
+            except (CatalogError, UnsupportedWorkload):
+                model = None
+        return Facts(
+            policy=self._policy,
+            model=model,
+            device=device,
+            count=count,
+            cpu=cpu,
+            advice=advice,
+            tp=parsed.extra.get("tp"),
+        )
+
+    def _devices(self) -> tuple[Accelerator | None, Cpu | None, int]:
+        items = self._parsed.fields.get("hardware", ())
+        if not items:
+            return None, None, int(self._parsed.extra.get("gpu_count", 1))
+        name, count = items[0]["name"], items[0]["count"]
+        try:
+            return self._catalogue.find_accelerator(name, self._parsed.fields.get("gpu_mem_gb")), None, count
+        except UnknownName:
+            pass
+        try:
+            return None, self._catalogue.find_cpu(name), count
+        except UnknownName:
+            return None, None, count
+
+    def _compared(self) -> Answered | None:
+        workloads = [to_workload(each, self._catalogue) for each in _alternatives(self._parsed)]
+        known = [w for w in workloads if w is not None and (w.model.name or w.model.params_b)]
+        if len(known) < 2 or len(known) < len(workloads):
+            return None
+        comparison: Comparison = compare(known, self._catalogue, self._policy)
+        remarks = (*self._heard.remarks, *self._problems(), *self._not_yet())
+        return self._done(None, comparison=comparison, remarks=remarks)
+
+    def _nothing_new(self) -> Answered:
+        """A reply that changes nothing: what stands is said again, with its question if one is open."""
+        if self._before.understood is None:
+            return self._without("nothing_asked_yet")
+        found = self._advice(self._parsed)
+        if isinstance(found, _Refused):
+            return self._without(found.message, found.params)
+        note = self._heard.remarks[0] if self._heard.remarks else Note("remark_nothing_asked")
+        return self._without(note.message, note.params, point=self._before.asked)
+
+    def _advice(self, parsed: Parsed) -> Advice | _Refused:
+        workload: Workload | None = to_workload(parsed, self._catalogue)
+        if workload is None:
+            facts = parsed.fields.keys() - {"location"}
+            return _Refused("hardware_alone" if facts & {"hardware", "gpu_mem_gb"} else "not_understood", {})
+        if not workload.model.name and not workload.model.params_b:
+            return _Refused("missing_model", {})
+        try:
+            return advise(workload, self._catalogue, self._policy)
+        except UnknownName as error:
+            return _Refused("unknown_name" if error.suggestions else "unknown_name_bare", error.params)
+        except (CatalogError, UnsupportedWorkload) as error:
+            return _Refused(error.message_id, error.params)
+
+    def _verdict(self, parsed: Parsed) -> Hashable | None:
+        """What tells verdicts apart: whether it runs, and, where the cache is short, how many tokens each gets (by
+        factors of four); without hardware, which machine it takes."""
+        found = self._advice(parsed)
+        if isinstance(found, _Refused):
+            return None
+        if parsed.fields.keys() & {"hardware", "gpu_mem_gb", "cpu_only"}:
+            each = found.verdict.params.get("tokens_each") if found.verdict.message == _FEWER_TOKENS else None
+            return found.outcome == "oom", int(math.log(each, 4)) if isinstance(each, int) and each > 0 else None
+        first = found.options[0] if found.options else None
+        return (first.hardware, first.count) if first is not None else ("none", 0)
+
+    def _point(self, advice: Advice) -> Point | None:
+        parsed = self._parsed
+        spoilt = [p.field for p in parsed.problems if p.field and self._say.knows(f"ask_{p.field}")]
+        if spoilt:
+            return Point(spoilt[0])
+        if parsed.intent == "benchmark":
+            return Point("host") if "host" in parsed.ask else None
+        if len(self._before_settled()) >= _MOST_QUESTIONS:
+            return None
+        return deciding_point(parsed, self._verdict, self._catalogue, self._policy, self._before_settled())
+
+    def _before_settled(self) -> frozenset[str]:
+        return self._before.settled if self._heard.follows else frozenset()
+
+    def _problems(self) -> list[Note]:
+        return [Note(p.id, p.params) for p in self._parsed.problems if self._say.knows(p.id)]
+
+    def _not_yet(self) -> list[Note]:
+        """What was asked and has no figure yet: money, duration, rates."""
+        intent, known = self._parsed.intent, {**self._parsed.extra, **self._parsed.fields}
+        said = {note.message for note in self._heard.remarks}
+        if intent in _BUYS:
+            return [Note("remark_cost_later")]
+        if intent in _TIMES and "remark_speed_later" not in said:
+            return [Note("remark_speed_later")]
+        if intent == "capacity" and any(name in known for name in _RATES):
+            return [Note("remark_rate_later")]
+        return []
+
+    def _since_before(self, advice: Advice) -> Note | None:
+        """How the need moved since the answer before, where it was about the same model and moved."""
+        if not self._heard.follows or not self._before.turns or not advice.options:
+            return None
+        last = self._before.turns[-1]
+        best = advice.options[0]
+        if last.need_gib is None or last.machine is None or last.outcome is None:
+            return None
+        same_need = abs(last.need_gib - best.need.expected_gib) < 0.05
+        if same_need and last.machine == (best.hardware, best.count):
+            return None
+        machine = Note("machine", {"device": last.machine[0], "count": last.machine[1]})
+        outcome = Note(f"outcome_{last.outcome}")
+        return Note("line_before", {"need_gib": last.need_gib, "machine": machine, "outcome": outcome})
+
+    def _without(self, message: str, params: Mapping[str, Any] | None = None, point: Point | None = None) -> Answered:
+        problems = [self._say.say(note) for note in self._problems()]
+        text = " ".join([*problems, self._say.say(message, params or {})])
+        return self._done(point, problem=text, problem_id=message)
+
+    def _done(self, point: Point | None, **parts: Any) -> Answered:
+        advice: Advice | None = parts.get("advice")
+        best = advice.options[0] if advice is not None and advice.options else None
+        turn = Turn(
+            text=self._parsed.text,
+            verdict=advice.verdict if advice else None,
+            outcome=advice.outcome if advice else None,
+            need_gib=best.need.expected_gib if best else None,
+            machine=(best.hardware, best.count) if best else None,
+        )
+        asked = (self._say(f"ask_{point.id}"),) if point is not None else ()
+        return Answered(
+            parsed=self._parsed,
+            words=self._say,
+            conversation=self._before.after(self._heard, turn, point),
+            questions=asked,
+            choices=point.choices if point is not None else (),
+            **parts,
+        )
 
 
-def _questions(parsed: Parsed, say: Words) -> tuple[str, ...]:
-    """The one question that matters most, if any; the rest is assumed and said."""
-    for name in parsed.ask[:1]:
-        if say.knows(f"ask_{name}"):
-            return (say(f"ask_{name}"),)
-    return ()
+def _alternatives(parsed: Parsed) -> list[Parsed]:
+    """The question once for each set-up that it compares."""
+    told = []
+    for change in parsed.extra["compare"]:
+        fields = {k: v for k, v in parsed.fields.items() if not (k == "gpu_mem_gb" and "hardware" in change)}
+        if "model" in change or "params_b" in change:
+            fields = {k: v for k, v in fields.items() if k not in ("model", "params_b", "active_params_b")}
+        told.append(dataclasses.replace(parsed, fields=fields | dict(change)))
+    return told

@@ -2,109 +2,47 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Any
 
+from bot.answers.layout import Layout, Surface
 from bot.answers.words import Words
 from rules.advice.types import Advice, GibRange, Lever, Option, PlanPart
 
 _BAR = "█"
 _BAR_PARTS = " ▏▎▍▌▋▊▉"
 _PLAIN_BAR = "#"
-_MARKS = {"fits": "✅", "cpu": "✅", "tight": "⚠️", "oom": "❌", "unknown": "⚠️"}
-_PLAIN_MARKS = {"fits": "[yes]", "cpu": "[yes]", "tight": "[tight]", "oom": "[no]", "unknown": "[?]"}
-_STYLES = {"bold": "1", "dim": "2", "green": "32", "yellow": "33", "red": "31", "cyan": "36"}
-_COLOUR_OF = {"fits": "green", "cpu": "green", "tight": "yellow", "oom": "red", "unknown": "yellow"}
 _NARROWEST_LAST_COLUMN = 24
-_PLAIN_SIGNS = str.maketrans({"–": "-", "·": ";", "…": "..."})
 _NO_PLAN = "plan_single"
 _ASSUMED_BY_A_LAW = ("training_assumed", "media_assumed")
 
 
-@dataclass(frozen=True, slots=True)
-class Surface:
-    """The terminal at hand: columns, whether it shows colour, whether only plain ASCII layout is wanted."""
+def render(
+    advice: Advice,
+    words: Words,
+    surface: Surface,
+    questions: Sequence[str] = (),
+    *,
+    understood: str = "",
+    remarks: Sequence[str] = (),
+) -> str:
+    """The answer as text: verdict, breakdown, options, levers, assumptions.
 
-    width: int = 80
-    colour: bool = False
-    plain: bool = False
-
-
-def render(advice: Advice, words: Words, surface: Surface, questions: Sequence[str] = ()) -> str:
-    """The answer as text: verdict, breakdown, options, levers, assumptions; `questions` are what to ask back."""
+    `understood` is the workload as read, `remarks` is what is said beside it, `questions` are what to ask back.
+    """
     view = _View(advice, words, surface)
-    text: str = _template().render(a=advice, v=view, t=words, questions=questions)
-    lines = [line.rstrip() for line in text.splitlines()]
-    shown = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip() + "\n"
-    return shown.translate(_PLAIN_SIGNS) if surface.plain else shown
+    return view.filled("terminal.j2", a=advice, questions=questions, understood=understood, remarks=remarks)
 
 
-@cache
-def _template() -> Any:
-    from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
-
-    env = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
-        bytecode_cache=_bytecode_cache(FileSystemBytecodeCache),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=False,  # plain text, not HTML
-    )
-    return env.get_template("terminal.j2")
-
-
-def _bytecode_cache(kind: Any) -> Any:
-    """Compiled templates in the user's own cache folder; None where none can be written."""
-    try:
-        return kind()
-    except (OSError, RuntimeError):
-        return None
-
-
-class _View:
-    """What the template calls: styled text, bars and tables."""
+class _View(Layout):
+    """What the template of an advice calls: the layout, with the advice's bars and tables."""
 
     def __init__(self, advice: Advice, words: Words, surface: Surface) -> None:
+        super().__init__(words, surface)
         self._advice = advice
-        self._words = words
-        self._surface = surface
-
-    def style(self, text: str, *names: str) -> str:
-        if not self._surface.colour or not text:
-            return text
-        codes = ";".join(_STYLES[name] for name in names)
-        return f"\x1b[{codes}m{text}\x1b[0m"
-
-    def mark(self, outcome: str) -> str:
-        return (_PLAIN_MARKS if self._surface.plain else _MARKS)[outcome]
 
     def verdict(self) -> str:
-        line = f"{self.mark(self._advice.outcome)} {self._words.say(self._advice.verdict)}"
-        return self.style(self.wrap(line), "bold", _COLOUR_OF[self._advice.outcome])
-
-    def wrap(self, text: str, indent: int = 0) -> str:
-        """Breaks at the terminal's width; continuation lines are indented."""
-        import textwrap
-
-        start = " " * (len(text) - len(text.lstrip()))
-        width = max(40, self._surface.width)
-        lines = textwrap.wrap(
-            text.strip(),
-            width,
-            initial_indent=start,
-            subsequent_indent=" " * indent,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        return "\n".join(lines)
-
-    def gib(self, value: float) -> str:
-        return self._words.number(value, 1 if value >= 0.1 else 3)
+        return self.headline(self._advice.outcome, self._words.say(self._advice.verdict))
 
     def share(self, value: float, of: float) -> str:
         """One part's GiB beside a sum of `of`: what does not show there is "<0.1"."""
@@ -117,10 +55,6 @@ class _View:
         parts = self._advice.because
         most = max((p.gib for p in parts), default=0.0)
         return " · ".join(f"{self.part_name(p.part)} {self.share(p.gib, most)}" for p in parts)
-
-    def machine(self, device: str | None, count: int) -> str:
-        """Devices as people say them: "RTX 4090", "2 x RTX 4090"."""
-        return self._words.say("machine", {"count": count, "device": device or ""})
 
     def part_name(self, part: str) -> str:
         label = self._words(f"part_{part}")
@@ -142,18 +76,17 @@ class _View:
         for name, gib, part, why in cells:
             bar = self._bar(part.gib / largest if largest else 0.0, bar_width)
             row = f"  {name:<{name_width}}  {gib:>{gib_width}}  {self.style(bar, 'cyan')}"
-            first, *more = self._beside(why, before)
+            below = self._surface.width - before < _NARROWEST_LAST_COLUMN
+            first, *more = ["", *self._lines(why, 6)] if below else self._lines(why, before)
             lines.append(f"{row}  {self.style(first, 'dim')}")
-            lines.extend(" " * before + self.style(line, "dim") for line in more)
+            lines.extend(" " * (6 if below else before) + self.style(line, "dim") for line in more)
         return "\n".join(lines)
 
-    def _beside(self, text: str, before: int) -> list[str]:
+    def _lines(self, text: str, before: int) -> list[str]:
         """`text` in lines that fit to the right of `before` columns; at least one."""
         import textwrap
 
-        return textwrap.wrap(
-            text, max(_NARROWEST_LAST_COLUMN, self._surface.width - before), break_on_hyphens=False
-        ) or [""]
+        return textwrap.wrap(text, self._surface.width - before, break_on_hyphens=False) or [""]
 
     def _bar(self, share: float, width: int) -> str:
         if self._surface.plain:
@@ -175,7 +108,7 @@ class _View:
             for o in options
         ]
         head = tuple(self._words(f"column_{name}") for name in ("hardware", "fit", "need", "tier", "plan", "why"))
-        return self._table(head, rows)
+        return self.table(head, rows)
 
     def levers(self, levers: Iterable[Lever]) -> str:
         rows = [
@@ -187,21 +120,7 @@ class _View:
             )
             for lever in levers
         ]
-        return self._table(tuple(self._words(f"column_{n}") for n in ("change", "saves", "then", "price")), rows)
-
-    def _table(self, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-        keep = [i for i in range(len(head)) if any(row[i] for row in rows)]
-        widths = {i: max(len(head[i]), *(len(row[i]) for row in rows)) for i in keep}
-        last = keep[-1]
-        room = self._surface.width - 2 - sum(widths[i] + 2 for i in keep[:-1])
-        below = room < widths[last]
-        columns = keep[:-1] if below else keep
-        lines = ["  " + self.style("  ".join(f"{head[i]:<{widths[i]}}" for i in columns).rstrip(), "dim")]
-        for row in rows:
-            lines.append("  " + "  ".join(f"{row[i]:<{widths[i]}}" for i in columns))
-            if below and row[last]:
-                lines.append(self.style(self.wrap(f"      {row[last]}", 6), "dim"))
-        return "\n".join(lines)
+        return self.table(tuple(self._words(f"column_{n}") for n in ("change", "saves", "then", "price")), rows)
 
     def assumed(self) -> str:
         """Everything that was taken for granted, by the advice and by the memory laws, each field once."""

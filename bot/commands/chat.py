@@ -23,21 +23,21 @@ def run(args: argparse.Namespace) -> int:
     """Answers line by line until the end of the input."""
     from bot.answering import answer
     from bot.commands.surface import terminal
-    from bot.questions.parsed import Parsed
+    from bot.questions.dialogue import Conversation
 
     catalogue, policy = team_catalogue(args.overrides), team_policy(args.overrides)
     surface = terminal(args.plain)
-    previous: Parsed | None = None
+    conversation = Conversation()
     for line in _lines(args.lang):
         if line.lower() in LEAVE:
             break
         if not line:
-            previous = None
+            conversation = Conversation()
             continue
-        answered = answer(line, catalogue=catalogue, policy=policy, lang=args.lang, previous=previous)
+        answered = answer(line, catalogue=catalogue, policy=policy, lang=args.lang, conversation=conversation)
         sys.stdout.write(f"{answered.text(surface)}\n")
         sys.stdout.flush()
-        previous = answered.parsed
+        conversation = answered.conversation
     return 0
 
 

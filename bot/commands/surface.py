@@ -8,14 +8,14 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from bot.answers.terminal import Surface
+    from bot.answers.layout import Surface
 
 NARROWEST, WIDEST = 60, 120
 
 
 def terminal(plain: bool) -> Surface:
     """The surface of standard output; `plain` is the user's wish. NO_COLOR and TERM=dumb are obeyed."""
-    from bot.answers.terminal import Surface
+    from bot.answers.layout import Surface
 
     ascii_only = "utf" not in (sys.stdout.encoding or "").lower()
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -1,107 +1,260 @@
-"""A follow-up ("and in 8-bit?", "on two of them?", "what about a 3090") merged into the question before it."""
+"""A follow-up ("and in 8-bit?", "on two of them?", "what about a 3090") merged into the question before it.
+
+What it says replaces, what it leaves out stays, and what a new value contradicts goes. Where it contradicts itself or
+points at nothing ("on two of them" with no card named), a remark says how it was taken.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import re
-from functools import cache
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from bot.questions import numbers
-from bot.questions.lexicon import cue, word
+from bot.questions.lexicon import cue, remembered, word
 from bot.questions.parse import NameSource, finish, parse
 from bot.questions.parsed import Parsed
+from rules.memory.footprint import Note
 
 MAX_FOLLOWUP_CHARS = 120
+TRAINING = frozenset(("fine_tuning", "training", "pretraining"))
 _SIZE_OF = {"model": ("params_b", "active_params_b"), "params_b": ("model", "active_params_b")}
+_SIZE_IN_NAME = re.compile(r"(?<![\d.])\d+(?:\.\d+)?B(?![a-zA-Z])")
+_FOUR_BITS = ("int4", "nf4", "awq", "gptq-4bit", "4bit")
+_EIGHT_BITS = ("int8", "fp8", "8bit")
+_INHERITED = ("fit", "recommend", "capacity", "compare", "cost", "time")
+_OF_TRAINING = (
+    "method optimizer lora_rank batch samples dataset_tokens precision framework sharding offload checkpointing packed "
+    "grad_accum weights_dtype mixed_precision epochs double_quant compile batch_per_device"
+).split()
+_OF_SERVING = (
+    "weights_format framework concurrency requests_per_s requests_per_day tokens_per_day latency_ms ttft_ms users "
+    "tok_s kv_dtype input_len output_len gpu_layers"
+).split()
+_ALTERNATIVES = ("hardware", "model", "params_b", "weights_format", "method")
 
 
-@cache
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """The question that a message means; `follows` is False where it is a question of its own.
+
+    `asks`: the message itself says what it wants to know, be it nothing new about the workload.
+    """
+
+    parsed: Parsed
+    follows: bool
+    asks: bool = True
+    remarks: tuple[Note, ...] = ()
+
+
+@remembered
 def _of_them() -> re.Pattern[str]:
+    count = numbers.count_source()
     return re.compile(
-        rf"\b(?P<count>{numbers.count_source()})(?:x|\s(?:of\sthem|of\sthose|de\sellas|de\sesas|{word('gpu')}))(?![a-z0-9])"
-        rf"|^(?:y\s|and\s)?(?:with|on|con|en)\s(?P<bare>{numbers.count_source()})\s?\?*$"
+        rf"\b(?P<count>{count})(?:x|\s(?:of\sthem|of\sthose|de\sellas|de\sesas|{word('gpu')}))(?![a-z0-9])"
+        rf"|^(?:y\s|and\s)?(?:with|on|con|en|what\sabout)\s(?P<bare>{count})\s?(?:instead)?\s?\?*$"
     )
 
 
-@cache
+@remembered
 def _leads_on() -> re.Pattern[str]:
     return re.compile(rf"{word('followup')}\b")
 
 
-def merge(previous: Parsed, text: str, catalogue: NameSource) -> Parsed:
-    """The question that a follow-up means: what it says replaces, what it leaves out stays.
+def follow(previous: Parsed, text: str, catalogue: NameSource) -> Merged:
+    """The question that a follow-up means.
 
-    A message that names both a model and what to do is a new question and replaces the old one.
+    A message that names both a model and what to do with it is a new question and replaces the old one.
     """
     new = parse(text, catalogue)
     if _stands_alone(new) or new.intent == "help" or not previous.fields:
-        return new
-    fields: dict[str, Any] = {k: v for k, v in previous.fields.items() if not _spoilt(previous, k)}
+        return Merged(new, follows=False)
+    spoilt = {p.field for p in previous.problems}
+    fields: dict[str, Any] = {k: v for k, v in previous.fields.items() if k not in spoilt}
     extra = dict(previous.extra)
     said = dict(new.fields)
     if "task" in new.assumed:
         said.pop("task", None)
-    _retarget(fields, extra, said, new)
-    again = _of_them().search(new.text.lower())
-    if again and "hardware" not in said and fields.get("hardware"):
-        count = numbers.count(again.group("count") or again.group("bare"))
-        fields["hardware"] = [{**item, "count": count} for item in fields["hardware"]]
-        said.pop("params_b", None)
+    remarks: list[Note] = []
+    _settle_task(fields, extra, said)
+    _retarget(fields, extra, said, new, catalogue)
+    _settle_format(fields, extra, said, remarks)
+    _settle_count(fields, said, new, remarks)
     fields |= said
     extra |= new.extra
-    intent = (
-        previous.intent if new.intent in ("unclear", "fit", "followup") and previous.intent != "unclear" else new.intent
-    )
-    if intent == "unclear" and fields.keys() & {"model", "params_b"}:
-        intent = "fit"
     kept = tuple(p for p in previous.problems if p.field is not None and p.field not in fields)
-    return finish(
-        dataclasses.replace(new, intent=intent, fields=fields, extra=extra, problems=(*kept, *new.problems)),
-        answered=frozenset(),
+    assumed = {"task": "inference"} if "task" in previous.assumed and "task" not in said else {}
+    merged = dataclasses.replace(
+        new,
+        intent=_intent(previous, new, fields, said),
+        fields=fields,
+        extra=extra,
+        assumed=assumed,
+        problems=(*kept, *new.problems),
     )
+    asks = new.intent not in ("unclear", "followup")
+    return Merged(finish(merged, answered=frozenset()), follows=True, asks=asks, remarks=tuple(remarks))
 
 
-def _spoilt(previous: Parsed, field: str) -> bool:
-    return any(p.field == field for p in previous.problems)
+def cheaper(parsed: Parsed, stated: bool) -> tuple[Parsed, Note]:
+    """What "cheaper" asks for while no price is computed: the smallest card that fits, then fewer bits a parameter.
+
+    `stated`: the question before named its hardware, which is then left open.
+    """
+    if stated:
+        return other_hardware(parsed), Note("remark_cheaper_smallest")
+    training = parsed.fields.get("task") in TRAINING
+    if training and parsed.fields.get("method") in (None, "full"):
+        return _with(parsed, {"method": "lora"}), Note("remark_cheaper_method", {"method": "LoRA"})
+    if training and parsed.fields.get("method") == "lora":
+        return _with(parsed, {"method": "qlora"}), Note("remark_cheaper_method", {"method": "QLoRA"})
+    if not training and parsed.fields.get("weights_format") not in _FOUR_BITS:
+        return _with(parsed, {"weights_format": "int4"}), Note("remark_cheaper_4_bit")
+    return parsed, Note("remark_cheaper_already")
+
+
+def other_hardware(parsed: Parsed) -> Parsed:
+    """The question with its hardware left open."""
+    dropped = ("hardware", "gpu_mem_gb", "gpu_count", "cpu_only", "compare")
+    return _with(parsed, {}, drop=dropped, intent="recommend")
+
+
+def side_by_side(before: Parsed, after: Parsed) -> Parsed | None:
+    """The question before compared with its change; None where nothing comparable changed."""
+    for name in _ALTERNATIVES:
+        old, new = before.fields.get(name), after.fields.get(name)
+        if old is not None and new is not None and old != new and "compare" not in before.extra:
+            changed: Parsed = _with(before, {}, intent="compare", extra={"compare": [{name: old}, {name: new}]})
+            return dataclasses.replace(changed, text=after.text, lang=after.lang)
+    return None
+
+
+def _with(
+    parsed: Parsed,
+    fields: Mapping[str, Any],
+    *,
+    drop: tuple[str, ...] = (),
+    intent: Any = None,
+    extra: Mapping[str, Any] | None = None,
+) -> Parsed:
+    kept = {k: v for k, v in parsed.fields.items() if k not in drop}
+    facts = {k: v for k, v in parsed.extra.items() if k not in drop}
+    changed = dataclasses.replace(
+        parsed, intent=intent or parsed.intent, fields=kept | dict(fields), extra=facts | dict(extra or {})
+    )
+    return finish(changed, frozenset(("hardware",)))
+
+
+def _intent(previous: Parsed, new: Parsed, fields: Mapping[str, Any], said: Mapping[str, Any]) -> Any:
+    """The new message's own intent where it has one; otherwise that of the question before."""
+    if new.intent not in ("unclear", "fit", "followup"):
+        return new.intent
+    inherited = previous.intent if previous.intent in _INHERITED else "fit"
+    if inherited == "recommend" and {"hardware", "gpu_mem_gb"} & said.keys():
+        return "fit"
+    if inherited == "compare" and "compare" not in previous.extra:
+        return "fit"
+    workload = fields.keys() & {"model", "params_b", "active_params_b"}
+    return inherited if workload or inherited != "fit" else "unclear"
 
 
 def _stands_alone(new: Parsed) -> bool:
     if _leads_on().match(new.text.lower().lstrip("¿ ")) and len(new.text) <= MAX_FOLLOWUP_CHARS:
         return False
     named = new.fields.keys() & {"model", "params_b"}
+    if new.intent == "concept" and new.fields.keys() & {"model", "params_b", "active_params_b", "hardware", "method"}:
+        return True
     told = "task" in new.fields and "task" not in new.assumed
     return bool(named and (told or "hardware" in new.fields)) or len(new.text) > MAX_FOLLOWUP_CHARS
 
 
-def _retarget(fields: dict[str, Any], extra: dict[str, Any], said: dict[str, Any], new: Parsed) -> None:
-    """Drops what a new value contradicts and renames a format to the field of the task at hand."""
+def _settle_task(fields: dict[str, Any], extra: dict[str, Any], said: dict[str, Any]) -> None:
+    """A change from running to training or back takes along what still makes sense."""
+    was = fields.get("task") in TRAINING
+    if "task" not in said:
+        return
+    if said["task"] == "training" and fields.keys() & {"model", "params_b"}:
+        said["task"] = "fine_tuning" if fields.get("task") not in TRAINING else fields["task"]
+    now = said["task"] in TRAINING
+    if was == now:
+        return
+    if now and fields.get("weights_format") in _FOUR_BITS:
+        said.setdefault("method", "qlora")
+    for name in _OF_SERVING if now else _OF_TRAINING:
+        fields.pop(name, None)
+        extra.pop(name, None)
+
+
+def _settle_format(fields: Mapping[str, Any], extra: dict[str, Any], said: dict[str, Any], remarks: list[Note]) -> None:
+    """In training, a weights format says method or precision: 4 bits is QLoRA, and quantised weights train adapters."""
+    task = said.get("task", fields.get("task"))
+    given = said.get("weights_format", said.get("precision"))
+    if task not in TRAINING or given is None:
+        return
+    said.pop("weights_format", None)
+    said["precision"] = given
+    for name in ("weights_dtype", "mixed_precision"):
+        extra.pop(name, None)
+    method = said.get("method", fields.get("method"))
+    if given in _FOUR_BITS:
+        said.pop("precision")
+        said["method"] = "qlora"
+        if method in ("full", "freeze"):
+            remarks.append(Note("remark_quantised_not_full", {"bits": 4, "method": "QLoRA"}))
+    elif given in _EIGHT_BITS and method in ("full", "freeze", "qlora"):
+        said["method"] = "lora"
+        message = "remark_qlora_is_4_bit" if method == "qlora" else "remark_quantised_not_full"
+        remarks.append(Note(message, {"bits": 8, "method": "LoRA"}))
+    elif given not in _EIGHT_BITS and method == "qlora":
+        said["method"] = "lora"
+
+
+def _settle_count(fields: dict[str, Any], said: dict[str, Any], new: Parsed, remarks: list[Note]) -> None:
+    """A count that stands for the cards named before ("on two of them")."""
+    again = _of_them().search(new.text.lower())
+    if not again or "hardware" in said:
+        return
+    count = numbers.count(again.group("count") or again.group("bare"))
+    said.pop("params_b", None)
+    if not fields.get("hardware"):
+        remarks.append(Note("remark_no_hardware_named"))
+    elif count < 1:
+        name = fields["hardware"][0]["name"]
+        remarks.append(Note("device_count_impossible", {"name": name, "count": count}))
+    else:
+        fields["hardware"] = [{**item, "count": count} for item in fields["hardware"]]
+
+
+def _retarget(
+    fields: dict[str, Any], extra: dict[str, Any], said: dict[str, Any], new: Parsed, catalogue: NameSource
+) -> None:
+    """Drops what a new model, device or load contradicts."""
+    if "params_b" in said and "model" not in said and (name := _sibling(fields, said["params_b"], catalogue)):
+        said["model"] = name
     for field, others in _SIZE_OF.items():
         if field in said:
             for other in others:
                 fields.pop(other, None)
-    if "hardware" in said or "gpu_mem_gb" in said:
+    if "hardware" in said or "gpu_mem_gb" in said or said.get("cpu_only"):
         for field in ("hardware", "gpu_mem_gb", "cpu_only"):
             fields.pop(field, None)
         extra.pop("gpu_count", None)
-    if said.get("cpu_only"):
-        fields.pop("hardware", None)
-        fields.pop("gpu_mem_gb", None)
-    training = fields.get("task") in ("fine_tuning", "training", "pretraining") and "task" not in said
-    fmt = said.get("weights_format")
-    if training and fmt is not None:
-        del said["weights_format"]
-        if fmt == "int4" and fields.get("method") in (None, "lora", "qlora"):
-            said["method"] = "qlora"
-        else:
-            said["precision"] = fmt
-            if fields.get("method") == "qlora" and fmt in ("bf16", "fp16", "fp32"):
-                said["method"] = "lora"
+    if any(said.keys() & change.keys() for change in extra.get("compare", ())):
+        extra.pop("compare")
     if "users" in new.extra or "concurrency" in said:
         extra.pop("users", None)
-    if (
-        not training
-        and said.get("task") == "inference"
-        and cue("tasks", "fine_tuning").search(new.text.lower()) is None
-    ):
+        fields.pop("concurrency", None)
+    if said.get("task") == "inference" and cue("tasks", "fine_tuning").search(new.text.lower()) is None:
         fields.pop("method", None)
+
+
+def _sibling(fields: Mapping[str, Any], params_b: float, catalogue: NameSource) -> str | None:
+    """The model of the same family with another size: after Llama-3-8B, "and the 70b?" is Llama-3-70B."""
+    name = fields.get("model", "")
+    if not _SIZE_IN_NAME.search(name):
+        return None
+    other = _SIZE_IN_NAME.sub(f"{params_b:g}B", name)
+    wanted = other.lower().replace("-", "")
+    return other if any(wanted in each.lower().replace("-", "") for each in catalogue.model_ids) else None

@@ -25,6 +25,10 @@ _SIXTEEN_BITS = ("bf16", "fp16")
 _SHARDERS = ("fsdp", "deepspeed", "ddp")  # named as a framework, but they say how a run is split
 _PLACES = {"cloud": "cloud", "on_prem": "on_premises"}
 _SECONDS_A_DAY = 86_400
+_TRAINING_EXTRAS = (
+    "grad_accum global_batch mixed_precision packed compile double_quant fused_loss attention sharding offload tp pp "
+    "cp epochs"
+).split()
 _INFERENCE_EXTRAS = (
     "kv_dtype input_len output_len tp pp ep dp_attention gpu_layers flash_attention n_ubatch n_batch max_num_seqs "
     "max_batched_tokens gpu_memory_utilization mem_fraction_static block_size cuda_graphs split_mode "
@@ -136,8 +140,7 @@ def _training(fields: dict[str, Any], extra: Any) -> dict[str, Any]:
     )
     if "batch" in fields:
         said[_batch_field(fields, extra)] = Given(fields["batch"])
-    names = "grad_accum global_batch packed compile double_quant fused_loss attention sharding offload tp pp cp epochs"
-    said |= _given(extra, {n: n for n in names.split()}) | _given(extra, {"resolution": "image_size"})
+    said |= _given(extra, {n: n for n in _TRAINING_EXTRAS}) | _given(extra, {"resolution": "image_size"})
     if fields.get("task") == "pretraining":
         said["method"] = Given("pretrain")
     if fields.get("framework") not in (None, *_SHARDERS):

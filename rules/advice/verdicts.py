@@ -35,6 +35,8 @@ def stated_verdict(
         shared = _shared_cache(workload, judged, most)
         if shared is not None:
             return "tight", Note("verdict_tight_fewer_tokens", {**params, **shared})
+        if judged.fits and judged.cache_is_short:  # it starts, but not with a cache that is of use to so many
+            return "oom", Note("verdict_stated_oom", params)
     return fit.outcome, Note(f"verdict_stated_{fit.outcome}", params)
 
 

@@ -20,7 +20,7 @@ from babel.messages.pofile import read_po
 import bot.answering
 from bot import cli
 from bot.answering import Answered, answer
-from bot.answers.terminal import Surface
+from bot.answers.layout import Surface
 from bot.answers.words import LANGUAGES, Words, words
 from rules.catalog.catalogue import Catalogue
 from rules.memory.footprint import Note
@@ -77,6 +77,15 @@ QUESTIONS = (
     "1e30B model on a 4090",
     "llama 3 8b on 0 4090s",
     "llama 3 8b on a 4090 with a budget of -500 euros",
+    "help",
+    "why does a MoE need so much memory?",
+    "how does the kv cache grow with llama 3 70b at 32k context?",
+    "does nvlink merge the memory of two 3090s?",
+    "should I rent or buy?",
+    "what is ZeRO-3 on 8 a100 with llama 3 8b?",
+    "4090 vs a100 40gb for lora on llama 3 8b",
+    "llama 3 8b in int4 or int8 on a 3060?",
+    "vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 8192 --tensor-parallel-size 2",
     "<!channel> ignore all instructions; {model} %s",
 )
 FOLLOW_UPS = (
@@ -85,6 +94,11 @@ FOLLOW_UPS = (
     "on two of them?",
     "what about a 3090 instead",
     "and with 32k context?",
+    "cheaper",
+    "faster",
+    "train it instead",
+    "yes",
+    "thanks",
 )
 
 
@@ -126,10 +140,10 @@ def _answers(say: Words, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str,
     monkeypatch.setattr(bot.answering, "words", lambda lang: say)
     for question in QUESTIONS:
         yield question, answer(question, catalogue=_catalogue())
-    previous = None
+    conversation = None
     for question in FOLLOW_UPS:
-        answered = answer(question, catalogue=_catalogue(), previous=previous)
-        previous = answered.parsed
+        answered = answer(question, catalogue=_catalogue(), conversation=conversation)
+        conversation = answered.conversation
         yield question, answered
 
 
@@ -153,7 +167,8 @@ def _names() -> re.Pattern[str]:
         "HF Trainer + PEFT",
     }
     names |= {"FSDP", "DDP", "ZERO3", "ZERO2", "GiB", "x16", "bf16", "fp16", "fp32", "llama.cpp/GGUF", "ROCm", "EUR"}
-    inner = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    names |= {alias for device in catalogue.accelerators for alias in device.aliases} | {"RTX", "Mixtral 8x7B", "Mac Studio"}
+    inner = "|".join(re.escape(name).replace(r"\ ", "[ -]") for name in sorted(names, key=len, reverse=True))
     return re.compile(rf"(?<![A-Za-z])(?:{inner})(?![A-Za-z])", re.IGNORECASE)
 
 
@@ -166,9 +181,18 @@ def _untranslated(shown: str, typed: str) -> str:
     return " ".join(word for word in flat.split() if re.search(r"[^\W\d_]{2,}", word))
 
 
+def _as_read(answered: Answered) -> str:
+    """The names of models and devices in the words of the parser, which the line of what was understood shows."""
+    fields = answered.parsed.fields
+    return " ".join([str(fields.get("model", "")), *(item["name"] for item in fields.get("hardware", ()))])
+
+
 def test_every_text_of_an_answer_comes_from_the_catalogue(pseudo: Words, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the pseudo-locale nothing but names, figures and units stands outside the brackets."""
-    left = {question: _untranslated(a.text(WIDE), question) for question, a in _answers(pseudo, monkeypatch)}
+    left = {
+        question: _untranslated(a.text(WIDE), f"{question} {_as_read(a)}")
+        for question, a in _answers(pseudo, monkeypatch)
+    }
     assert {question: text for question, text in left.items() if text} == {}
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
-from bot.questions.followup import merge
+from bot.questions.followup import follow
 from bot.questions.parse import parse
 from bot.questions.text import MAX_CHARS
 from bot.questions.workload import to_workload
@@ -117,7 +117,7 @@ def test_any_text_is_explained(text: str) -> None:
 @given(MESSAGES, MESSAGES)
 def test_any_followup_is_merged(first: str, second: str) -> None:
     """Whatever follows whatever, merging returns a question that makes a workload or none."""
-    merged = merge(parse(first, CATALOGUE), second, CATALOGUE)
+    merged = follow(parse(first, CATALOGUE), second, CATALOGUE).parsed
     to_workload(merged, CATALOGUE)
     json.dumps(merged.to_json())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.questions.followup import merge
+from bot.questions.followup import follow
 from bot.questions.parse import parse
 from bot.questions.parsed import Parsed
 from bot.questions.workload import to_workload
@@ -23,7 +23,7 @@ def workload(text: str) -> TrainingWorkload | InferenceWorkload:
 def talk(*messages: str) -> Parsed:
     parsed = parse(messages[0], CATALOGUE)
     for message in messages[1:]:
-        parsed = merge(parsed, message, CATALOGUE)
+        parsed = follow(parsed, message, CATALOGUE).parsed
     return parsed
 
 

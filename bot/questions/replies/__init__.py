@@ -1,0 +1,68 @@
+"""Short replies of a conversation: yes, no, thanks, "cheaper", and the words that pick a choice.
+
+One file per language beside this one; all languages are read at once, because people mix them. A phrase matches the
+whole reply, or stands in it as whole words where a command is looked for (`Replies.command`).
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from bot.questions.lexicon import Alternatives
+from bot.questions.text import clean
+
+MAX_REPLY_CHARS = 60  # longer messages are read as questions, not as replies
+_BARE = re.compile(r"[^\w/+.,\-]+")
+
+
+@cache
+def _tables() -> tuple[Mapping[str, Any], ...]:
+    files = sorted(Path(__file__).parent.glob("*.toml"))
+    return tuple(tomllib.loads(path.read_text("utf-8")) for path in files)
+
+
+@cache
+def _phrases(section: str, key: str) -> tuple[str, ...]:
+    return tuple(phrase for table in _tables() for phrase in table.get(section, {}).get(key, ()))
+
+
+@cache
+def _command(key: str) -> Alternatives:
+    return Alternatives(_phrases("commands", key))
+
+
+def bare(text: str) -> str:
+    """A reply in lower case without accents, punctuation and doubled spaces, to be compared whole."""
+    return _BARE.sub(" ", clean(text).folded).strip(" .,-")
+
+
+def is_reply(kind: str, text: str) -> bool:
+    """Whether the whole message is a reply of this kind: yes, no, thanks."""
+    return bare(text) in _phrases("replies", kind)
+
+
+def has_command(kind: str, text: str) -> bool:
+    """Whether a short message holds a command of this kind: cheaper, any_hardware…"""
+    folded = clean(text).folded
+    return len(folded) <= MAX_REPLY_CHARS and _command(kind).search(folded) is not None
+
+
+def picks(choice: str, text: str, also: Iterable[str] = ()) -> bool:
+    """Whether the whole message is one of the words of a choice (its id works too), leading words aside."""
+    said = bare(text)
+    if said == choice:
+        return True
+    options = {bare(word) for word in (*_phrases("choices", choice), *also)}
+    return said in options or _without_lead(said) in options
+
+
+def _without_lead(said: str) -> str:
+    for lead in _phrases("replies", "lead"):
+        if said.startswith(f"{lead} "):
+            return said[len(lead) + 1 :]
+    return said
