@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 from bot.answers.words import Words
 from bot.questions.followup import TRAINING
 from bot.questions.parsed import Parsed
+from rules.catalog.display_names import display_name
 
+_SIZED = re.compile(r"\d[bm](?![a-z])", re.IGNORECASE)  # names like Llama-3-8B, which people write with spaces
 # Fields and extras in the order in which they are said; each is the message `echo_<name>` with its `value`.
 _ORDER = (
     "framework optimizer lora_rank context input_len output_len batch concurrency users requests_per_s "
@@ -53,7 +56,8 @@ def _model(parsed: Parsed, words: Words) -> Iterator[str]:
     if _compared(parsed, "model"):
         return
     if name := fields.get("model"):
-        yield words.term("classical", str(name))
+        known = words.term("classical", str(name))
+        yield display_name(known, "") if known == name and _SIZED.search(known) else known
     elif size := fields.get("params_b"):
         active = fields.get("active_params_b")
         params = {"params_b": size, "active_b": active}

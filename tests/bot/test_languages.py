@@ -167,7 +167,11 @@ def _names() -> re.Pattern[str]:
         "HF Trainer + PEFT",
     }
     names |= {"FSDP", "DDP", "ZERO3", "ZERO2", "GiB", "x16", "bf16", "fp16", "fp32", "llama.cpp/GGUF", "ROCm", "EUR"}
-    names |= {alias for device in catalogue.accelerators for alias in device.aliases} | {"RTX", "Mixtral 8x7B", "Mac Studio"}
+    names |= {alias for device in catalogue.accelerators for alias in device.aliases} | {
+        "RTX",
+        "Mixtral 8x7B",
+        "Mac Studio",
+    }
     inner = "|".join(re.escape(name).replace(r"\ ", "[ -]") for name in sorted(names, key=len, reverse=True))
     return re.compile(rf"(?<![A-Za-z])(?:{inner})(?![A-Za-z])", re.IGNORECASE)
 
@@ -205,7 +209,7 @@ def test_every_reason_has_words_for_its_parameters(monkeypatch: pytest.MonkeyPat
             assert not re.search(r"(?<![\w/])[a-z]+(?:_[a-z]+){2,}", shown.replace(question, "")), question
 
 
-@pytest.mark.parametrize("surface", [Surface(width=80), Surface(width=120, plain=True)])
+@pytest.mark.parametrize("surface", [Surface(width=80), Surface(width=60), Surface(width=120, plain=True)])
 @pytest.mark.parametrize("lang", LANGUAGES)
 def test_lines_keep_to_the_terminal(lang: str, surface: Surface, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sentences wrap at the terminal's width and nothing is cut; only columns of names may be wider."""

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from babel.messages.pofile import read_po
 
+from bot.answers.concepts import topics
 from bot.answers.words import LANGUAGES, words
 from bot.estimate import Estimator
 from rules.catalog.errors import CatalogError
@@ -69,11 +70,15 @@ def _ids_in_code() -> set[str]:
 
 
 def _ids_in_data() -> set[str]:
-    """Reasons and fields of the table of defaults, kinds of classical models, labels of outcomes and tiers."""
+    """Ids that data files make: defaults, open points and their choices, topics, classical models, outcomes, tiers."""
     table = tomllib.loads((ROOT / "rules/advice/data/defaults.toml").read_text("utf-8"))
     rows = [row for task in table.values() for row in task]
     found = {row["reason"] for row in rows} | {f"assumed_{row['field']}" for row in rows}
     found |= {f"classical_{kind.lower()}" for kind in classical_kinds()}
+    for point in tomllib.loads((ROOT / "bot/questions/open_points.toml").read_text("utf-8"))["point"]:
+        found |= {f"ask_{point['id']}"} | {f"choice_{point['id']}_{c['id']}" for c in point.get("choice", ())}
+    for topic in topics():
+        found |= {f"concept_{topic.id}"} | ({f"correction_{topic.id}"} if topic.correction else set())
     return found | {f"outcome_{name}" for name in OUTCOMES} | {f"tier_{name}" for name in TIERS}
 
 
