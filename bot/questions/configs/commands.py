@@ -21,10 +21,12 @@ _QUOTED = r"\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'"
 _TOKEN = re.compile(rf"{_QUOTED}|(?:[^\s\"'|;&<>`\\]|\\[^\s]|=(?:{_QUOTED}))+|[|;&<>`]")
 _NEXT_OPTION = re.compile(r"[ \t]*\r?\n[ \t]*-{1,2}[A-Za-z]")
 _OPTION = re.compile(r"^-{1,2}[A-Za-z][\w.\-]*(?:=.*|[?!,;:)]+)?$", re.DOTALL)
+_QUOTING = re.compile(r"['\"\\]")
 _NUMBER = re.compile(r"^-?\d")
 _ENV = re.compile(r"^([A-Z][A-Z0-9_]{2,60})=(.*)$", re.DOTALL)
 _ASSIGNED = re.compile(r"(?m)(?<![\w.])(?:export[ \t]+|-e[ \t]+|--env[ \t]+)?([A-Z][A-Z0-9_]{3,60})=([^\s;]{1,200})")
 _OVERRIDE = re.compile(r"^~?([A-Za-z_][\w.]*)=(.*)$", re.DOTALL)
+_SHELL_LINE = re.compile(r"(?m)^[ \t]*(?:(?:export[ \t]+)?[A-Za-z_]\w{0,40}=\S{1,200}|#(?:!|SBATCH\b)[^\n]*)[ \t]*$")
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)\}?")
 _LAUNCHERS = re.compile(
     r"(?<![\w./\-])(?:torchrun|accelerate\s+launch|deepspeed|docker\s+(?:run|exec)|podman\s+run|srun|nohup|sudo|"
@@ -36,6 +38,7 @@ _NAME_LIKE = re.compile(r"[/:\\]|\.gguf$|\d")
 _CONFIG_FILE = re.compile(r"\.(?:ya?ml|json|toml|py)$")
 _LISTED = re.compile(r"^\w+_\w*$|^all-linear$")  # a further item of a list: q_proj v_proj
 _ENDS = frozenset("|;&<>`")
+_REDIRECTS = frozenset("|>&")  # what follows on the line is the shell's
 _MOST_COMMANDS = 12
 _MOST_TRIES = 60
 _LONGEST_LINE = 6000
@@ -93,6 +96,12 @@ def read_environment(text: str) -> Iterator[tuple[Family, Entry]]:
                 yield family, Entry(m[1], m[2].strip("'\""), m.start(), m.end())
 
 
+def shell_lines(text: str) -> Iterator[tuple[int, int]]:
+    """Lines of a script that say nothing by themselves: assignments, the first line, a scheduler's settings."""
+    for m in _SHELL_LINE.finditer(text):
+        yield m.span()
+
+
 def variables(text: str) -> dict[str, str]:
     """Shell variables that the message sets."""
     found = re.finditer(r"(?m)^[ \t]*(?:export[ \t]+)?([A-Za-z_]\w{0,40})=(\"[^\"\n]*\"|'[^'\n]*'|[^\s;]+)", text)
@@ -101,8 +110,8 @@ def variables(text: str) -> dict[str, str]:
 
 def read_list(parts: list[str], start: int, end: int, program: str = "") -> Command | None:
     """A command given as a list of words, as in a container's `args`."""
-    text = " ".join([program, *(shlex.quote(p) for p in parts)]).strip()
-    found = read_commands(text)
+    text = " ".join(p if " -" in p else shlex.quote(p) for p in parts)  # `sh -c` holds a whole command
+    found = read_commands(text if _programs().search(text) or not program else f"{program} {text}")
     if not found:
         return None
     moved = tuple(Entry(e.key, e.value, start, end) for e in found[0].entries)
@@ -169,11 +178,15 @@ def _tokens(text: str, start: int, end: int, env: dict[str, str]) -> Iterator[_T
         if raw in _ENDS:
             yield _Token(raw, m.start(), m.end())
             continue
-        try:
-            word = "".join(shlex.split(raw))
-        except ValueError:
-            word = raw.strip("'\"")
+        word = raw if raw.isidentifier() or not _QUOTING.search(raw) else _unquoted(raw)
         yield _Token(_VARIABLE.sub(lambda v: env.get(v[1], v[0]), word), m.start(), m.end())
+
+
+def _unquoted(raw: str) -> str:
+    try:
+        return "".join(shlex.split(raw))
+    except ValueError:
+        return raw.strip("'\"")
 
 
 def _entries(
@@ -185,6 +198,9 @@ def _entries(
     i = 0
     while i < len(tokens):
         token = tokens[i]
+        if token.text in _REDIRECTS or (token.text.isdigit() and i + 1 < len(tokens) and tokens[i + 1].text == ">"):
+            end = tokens[-1].end if entries else end
+            break
         if token.text in _ENDS:
             break
         if _OPTION.match(token.text) and not _NUMBER.match(token.text):

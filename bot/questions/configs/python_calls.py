@@ -18,7 +18,7 @@ _DEEPEST = 30
 _KEYWORD = re.compile(r"(?:^|[\s,(])([A-Za-z_]\w*)\s*=\s*(\"[^\"\n]*\"|'[^'\n]*'|[\w.\-+]+)")
 _ASSIGNED = re.compile(
     r"(?m)^[ \t]*([A-Za-z_]\w{0,40})[ \t]*(?::[ \t]*\w+[ \t]*)?=[ \t]*"
-    r"(\"[^\"\n]*\"|'[^'\n]*'|[\w.\-+]+)[ \t]*(?:#.*)?$"
+    r"(\"[^\"\n]*\"|'[^'\n]*'|[\w.\-+]+)[ \t]*,?[ \t]*(?:#.*)?$"
 )
 _CODE_LINE = re.compile(
     r"^[ \t]*(?:import |from \w|@|#|[)\]}]|['\"]|return |(?:if|for|with|def|class) .*:$|print\("
@@ -53,7 +53,7 @@ def read_calls(text: str) -> list[Call]:
         if len(calls) >= _MOST_CALLS:
             break
         if assigned is None:
-            assigned = {m[1]: _literal(m[2]) for m in _ASSIGNED.finditer(text)}
+            assigned = {m[1]: _literal(m[2]) for m in _ASSIGNED.finditer(text) if not m[2].isidentifier()}
         end, closed = _closing(text, match.end())
         family = next(f for f in families().values() if match["name"] in f.calls)
         own = dict(family.calls[match["name"]])
@@ -66,6 +66,11 @@ def read_calls(text: str) -> list[Call]:
         entries = tuple(_arguments(inside, match.end(), assigned, bool(first)))
         calls.append(Call(match.start(), end, match["name"], family, entries, rows, says))
     return calls
+
+
+def read_assignments(text: str) -> list[Entry]:
+    """Lines of `key = value`: arguments pasted without their call."""
+    return [Entry(m[1], _literal(m[2]), m.start(1), m.end(2)) for m in _ASSIGNED.finditer(text)]
 
 
 def code_range(text: str, start: int, end: int) -> tuple[int, int]:

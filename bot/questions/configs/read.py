@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bot.questions.configs import serving, training
-from bot.questions.configs.commands import Command, read_commands, read_environment, read_list
+from bot.questions.configs.commands import Command, read_commands, read_environment, read_list, shell_lines
 from bot.questions.configs.config_read import ConfigRead, Entry, Fact, Told
 from bot.questions.configs.convert import Unread, convert
 from bot.questions.configs.documents import Document, read_documents
 from bot.questions.configs.memory_errors import OutOfMemory, line_range, marketed_gb, read_memory_errors
 from bot.questions.configs.names import Named, read_component, read_name, read_recipe_file
-from bot.questions.configs.python_calls import Call, code_range, read_calls
+from bot.questions.configs.python_calls import Call, code_range, read_assignments, read_calls
 from bot.questions.configs.tables import NAMES, Family, Row, families, likeliest, plain_key
 from bot.questions.configs.unwrap import MAX_CHARS, unwrap
 from bot.questions.parsed import Problem, Span
@@ -101,6 +101,10 @@ def read_config(text: str, catalogue: Any) -> ConfigRead | None:
     left = _without(left, [(d.start, d.end) for d in documents])
     commands = read_commands(left)
     taken += [(c.start, c.end) for c in commands]
+    if commands:
+        taken += shell_lines(left)
+    if not calls and not commands:
+        _take_assignments(read_assignments(left), gathered, taken)
     _take_calls(calls, gathered)
     for command in commands:
         _take_command(command, gathered)
@@ -119,14 +123,9 @@ def _without(text: str, ranges: Iterable[tuple[int, int]]) -> str:
 def _take_document(document: Document, gathered: _Gathered) -> bool:
     keys = frozenset(plain_key(e.key) for e in document.entries)
     family = likeliest(keys, NAMES)
-    listed = [e for e in document.entries if e.key.rpartition(".")[2] in ("command", "args")]
-    for entry in listed:
-        image = next((str(e.value) for e in document.entries if e.key.endswith("image")), "")
-        parts = entry.value if isinstance(entry.value, list) else str(entry.value).split()
-        words = [str(p) for p in parts][:200]
-        if command := read_list(words, entry.start, entry.end, image) or read_list(words, entry.start, entry.end):
-            _take_command(command, gathered)
-            return True
+    if command := _contained(document):
+        _take_command(command, gathered)
+        return True
     if family is None:
         return False
     gathered.families.append(family)
@@ -144,6 +143,16 @@ def _take_document(document: Document, gathered: _Gathered) -> bool:
     return True
 
 
+def _contained(document: Document) -> Command | None:
+    """The command of a container's description: its `command` and `args` one after the other."""
+    listed = [e for e in document.entries if e.key.rpartition(".")[2] in ("command", "args")]
+    if not listed:
+        return None
+    image = next((str(e.value) for e in document.entries if e.key.rpartition(".")[2] == "image"), "")
+    parts = [str(p) for e in listed for p in (e.value if isinstance(e.value, list) else str(e.value).split())]
+    return read_list(parts[:200], listed[0].start, listed[-1].end, image)
+
+
 def _take_calls(calls: list[Call], gathered: _Gathered) -> None:
     for call in calls:
         place = Fact(True, call.start, call.start + len(call.name))
@@ -158,6 +167,15 @@ def _take_calls(calls: list[Call], gathered: _Gathered) -> None:
         quantises = call.name in ("BitsAndBytesConfig", "GPTQConfig")
         if call.family.task == "training" and call.says != "loads" and not quantises:
             gathered.trains = True
+
+
+def _take_assignments(entries: list[Entry], gathered: _Gathered, taken: list[tuple[int, int]]) -> None:
+    family = likeliest(frozenset(e.key for e in entries), NAMES)
+    if family is not None:
+        gathered.families.append(family)
+        gathered.trains = gathered.trains or family.task == "training"
+        gathered.add(entries, family, "python")
+        taken += [(e.start, e.end) for e in entries]
 
 
 def _take_command(command: Command, gathered: _Gathered) -> None:
