@@ -38,6 +38,7 @@ from rules.workload import Workload
 _FEWER_TOKENS = "verdict_tight_fewer_tokens"
 _MOST_QUESTIONS = 2  # about one workload; a third is an interrogation
 _BUYS = ("cost",)
+_NO_WORKLOAD = ("hardware_alone", "not_understood")  # nothing to size, but perhaps something to explain
 _TIMES = ("time",)
 _RATES = ("requests_per_s", "requests_per_day", "tokens_per_day", "latency_ms", "ttft_ms", "tok_s")
 
@@ -96,6 +97,12 @@ class _Answering:
         if isinstance(found, _Refused):
             if found.message == "hardware_alone" and self._parsed.intent in _BUYS:
                 return self._hardware_cost()
+            if (
+                found.message in _NO_WORKLOAD
+                and topic_of(self._parsed.text)
+                and (told := self._explained()) is not None
+            ):
+                return told
             return self._without(found.message, found.params)
         point = self._point(found)
         remarks = [*self._heard.remarks, *self._problems(), *self._not_yet()]
