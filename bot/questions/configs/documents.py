@@ -18,6 +18,7 @@ from bot.questions.parsed import Problem
 MAX_DEPTH = 6
 _DEEPEST_TEXT = 40
 _MOST_ENTRIES = 2000
+_TALK = frozenset("gpu gpus card cards hardware vram ram question q note ps goal hardware_available".split())
 _HOLDS_COMMANDS = ("image", "command", "args")
 _MOST_REPAIRS = 6
 _YAML_LINE = re.compile(r"^[ \t]*(?:- )?(?P<key>[A-Za-z_][\w.\-]{0,80})[ \t]*:(?:[ \t]+(?P<value>[^\n]*))?$")
@@ -177,7 +178,8 @@ def _block_end(lines: list[tuple[int, str]], i: int) -> int:
     while i < len(lines):
         line = lines[i][1]
         match = _YAML_LINE.match(line)
-        words = match is not None and not _known(match["key"]) and (match["value"] or "").count(" ") > 3
+        prose = match is not None and (match["key"].lower() in _TALK or (match["value"] or "").count(" ") > 3)
+        words = match is not None and prose and not _known(match["key"])
         if (match is None and not _INSIDE.match(line)) or words:
             break
         i += 1
