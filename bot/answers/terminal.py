@@ -114,7 +114,7 @@ class _View(Layout):
         rows = [
             (
                 self._words.say(f"lever_{lever.id}", lever.params),
-                f"-{self.gib(lever.saves_gib)} GiB",
+                f"-{self._words.number(lever.saves_gib)} GiB",
                 self._words(f"outcome_{lever.outcome}"),
                 self._words.say(lever.price),
             )

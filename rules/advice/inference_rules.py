@@ -40,6 +40,8 @@ def decode_reads_weights(facts: Facts) -> Found | None:
         return None
     if workload.concurrency is not None and workload.concurrency.value > 4:
         return None
+    if facts.device.origin == "generic":  # known by its memory alone: its bandwidth is a guess
+        return None
     return Found(
         Note("rule_decode_bandwidth", {"device": facts.device.name, "rate_gb_s": facts.device.bandwidth_gb_s}),
         {"active_b": facts.model.params_active / 1e9},

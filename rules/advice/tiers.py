@@ -30,6 +30,6 @@ def considerations(device: Accelerator, count: int, policy: Policy) -> tuple[Not
     if device.needs_server_chassis:  # what an office circuit gives is beside the point in a rack
         found = found[:1]
     notes = [Note(f.message, f.params, f.requirement) for f in found]
-    if tier_of(device) == "consumer":
+    if tier_of(device) == "consumer" and device.origin != "generic":  # of a bare size nobody knows the kind
         notes.append(Note("tier_consumer_no_support", {"device": device.name}, "T5"))
     return tuple(notes)

@@ -7,6 +7,7 @@ from rules.memory.footprint import Note, Param
 from rules.units import to_gib
 from rules.workload import TrainingWorkload
 
+_SMALL_TIERS = ("consumer", "workstation")
 _ADAPTERS = ("lora", "qlora", "dora")
 
 
@@ -50,7 +51,8 @@ def qlora_on_small_cards(facts: Facts) -> Found | None:
     workload = _training(facts)
     if workload is None or workload.method is None or workload.method.value != "qlora":
         return None
-    small = [o for o in facts.options if o.tier in ("consumer", "workstation") and o.count == 1]
+    unnamed = facts.device.name if facts.device is not None and facts.device.origin == "generic" else None
+    small = [o for o in facts.options if o.tier in _SMALL_TIERS and o.count == 1 and o.hardware != unnamed]
     if not small:
         return None
     return Found(Note("rule_qlora_small_cards", {"device": small[0].hardware}), {"params_b": facts.model.params_b})

@@ -152,6 +152,18 @@ def test_the_plan_on_a_cpu_counts_host_memory() -> None:
     assert advice.quick_rule.real_gib >= weights_gib
 
 
+def test_of_a_card_known_by_its_memory_alone_nothing_else_is_claimed() -> None:
+    """A "12 GB card" has no tier, no bandwidth and no name to recommend: only what its memory tells is said."""
+    card = (Hardware(name="12 GB GPU", memory_gib=12),)
+    model = ModelRef(name="mistral 7b")
+    training = advise(TrainingWorkload(model=model, hardware=card, method=Given("qlora")), CATALOGUE, POLICY)
+    serving = advise(
+        InferenceWorkload(model=model, hardware=card, weights_format=Given("gguf:Q4_K_M")), CATALOGUE, POLICY
+    )
+    for advice in (training, serving):
+        assert "12 GB GPU" not in [note.params.get("device") for note in advice.warnings]
+
+
 def test_classical_models_get_a_cpu() -> None:
     """Gradient-boosted trees need no GPU."""
     workload = TrainingWorkload(model=ModelRef(name="xgboost"), domain="classical")
