@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
     catalogue, policy = team_catalogue(args.overrides), team_policy(args.overrides)
     surface = terminal(args.plain)
     conversation = Conversation()
-    for line in _lines(args.lang):
+    for line in whole_messages(_lines(args.lang)):
         if line.lower() in LEAVE:
             break
         if not line:
@@ -41,9 +41,23 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def whole_messages(lines: Iterator[str]) -> Iterator[str]:
+    """Lines joined to messages: a code fence goes on to its end, a line that ends in a backslash with the next one."""
+    held: list[str] = []
+    for line in lines:
+        held.append(line)
+        open_fence = sum(part.count("```") for part in held) % 2 == 1
+        if open_fence or line.endswith("\\"):
+            continue
+        yield "\n".join(held).strip()
+        held = []
+    if held:
+        yield "\n".join(held).strip()
+
+
 def _lines(lang: str | None) -> Iterator[str]:
     if not sys.stdin.isatty():
-        yield from (line.strip() for line in sys.stdin)
+        yield from (line.rstrip() for line in sys.stdin)
         return
     with contextlib.suppress(ImportError):  # a platform without it: the prompt works without line editing
         import readline  # noqa: F401
@@ -52,7 +66,7 @@ def _lines(lang: str | None) -> Iterator[str]:
     print(words(lang or "en")("chat_greeting"), end="\n\n")
     while True:
         try:
-            yield input("gpufit> ").strip()
+            yield input("gpufit> ").rstrip()
         except EOFError:
             print()
             return
