@@ -68,7 +68,7 @@ class Answered:
     def text(self, surface: Surface) -> str:
         """The answer for a terminal."""
         remarks = [self.words.say(note) for note in self.remarks]
-        questions = self._asked()
+        questions = self.asked
         if self.comparison is not None:
             return comparison_text(
                 self.comparison,
@@ -99,7 +99,8 @@ class Answered:
             told.append(self.words.say("concept_and_verdict", {"verdict": self.advice.verdict}))
         return told
 
-    def _asked(self) -> list[str]:
+    @property
+    def asked(self) -> list[str]:
         """The question back with its choices: "… [Run it] [Fine-tune it]"."""
         buttons = " ".join(f"[{self.choice_label(choice)}]" for choice in self.choices)
         return [f"{question} {buttons}".strip() for question in self.questions]

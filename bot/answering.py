@@ -16,7 +16,7 @@ from bot.answered import Answered
 from bot.answers.concepts import Explanation, correction, explain, topic_of
 from bot.answers.concepts.figures import Facts
 from bot.answers.words import Words, words
-from bot.questions.dialogue import Conversation, Heard, Turn
+from bot.questions.dialogue import Conversation, Heard, Turn, workload_of
 from bot.questions.open_points import Point, deciding_point
 from bot.questions.parsed import Parsed
 from bot.questions.workload import to_workload
@@ -82,6 +82,8 @@ class _Answering:
     def answered(self) -> Answered:
         if self._heard.kind == "thanks":
             return self._without("thanks_reply")
+        if self._adds_nothing() and topic_of(self._parsed.text) is not None and (told := self._explained()) is not None:
+            return told
         if self._heard.kind == "nothing_new":
             return self._nothing_new()
         if self._parsed.intent == "help":
@@ -91,6 +93,11 @@ class _Answering:
         if self._parsed.extra.get("compare") and (compared := self._compared()) is not None:
             return compared
         return self._advised()
+
+    def _adds_nothing(self) -> bool:
+        """A later message that leaves the workload as it was: it may ask about something ("do I need AVX-512?")."""
+        was = self._before.understood
+        return self._heard.follows and was is not None and workload_of(self._parsed) == workload_of(was)
 
     def _advised(self) -> Answered:
         found = self._advice(self._parsed)
@@ -130,8 +137,9 @@ class _Answering:
             return None if usable else self._without("concept_unknown")
         facts = self._facts(usable)
         explanation: Explanation = explain(topic, facts)
+        remarks = self._heard.remarks if self._heard.kind == "question" else ()
         beside = usable if usable is not None and self._parsed.fields.get("hardware") else None
-        return self._done(None, explanation=explanation, advice=beside, remarks=self._heard.remarks)
+        return self._done(None, explanation=explanation, advice=beside, remarks=remarks)
 
     def _facts(self, advice: Advice | None) -> Facts:
         parsed, catalogue = self._parsed, self._catalogue

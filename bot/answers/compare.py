@@ -11,7 +11,7 @@ from bot.answers.words import Words
 from rules.advice.compare import Alternative, Comparison
 from rules.memory.footprint import Note
 
-_COLUMNS = ("alternative", "fit", "need", "most", "bandwidth", "compute", "tier")
+_COLUMNS = ("alternative", "fit", "need", "tier", "most", "card")
 
 
 def comparison_text(
@@ -75,6 +75,7 @@ class _View(Layout):
         super().__init__(words, surface)
         self._comparison = comparison
         self._labels = labels
+        self._trains = any(row.advice and row.advice.workload.kind == "training" for row in comparison.rows)
 
     def verdict(self) -> str:
         rows, winner = self._comparison.rows, self._comparison.winner
@@ -99,13 +100,19 @@ class _View(Layout):
             label,
             self._words(f"outcome_{row.outcome}"),
             need,
-            self._most(row),
-            self._words.say("compare_rate", {"rate": row.device.bandwidth_gb_s}) if row.device else "",
-            self._words.say("compare_tflops", {"rate": row.device.bf16_dense})
-            if row.device and row.device.bf16_dense
-            else "",
             self._words(f"tier_{row.tier}"),
+            self._most(row),
+            self._card(row),
         )
+
+    def _card(self, row: Alternative) -> str:
+        """Rates of one card from the catalogue: bandwidth, and for training compute."""
+        if row.device is None:
+            return ""
+        told = [self._words.say("compare_rate", {"rate": row.device.bandwidth_gb_s})]
+        if self._trains and row.device.bf16_dense:
+            told.append(self._words.say("compare_tflops", {"rate": row.device.bf16_dense}))
+        return ", ".join(told)
 
     def _most(self, row: Alternative) -> str:
         """The most that fits, in few words."""

@@ -17,7 +17,7 @@ _SIZED = re.compile(r"\d[bm](?![a-z])", re.IGNORECASE)  # names like Llama-3-8B,
 _ORDER = (
     "framework optimizer lora_rank context input_len output_len batch concurrency users requests_per_s "
     "requests_per_day tokens_per_day latency_ms ttft_ms samples dataset_tokens epochs resolution frames sharding "
-    "offload location hours_per_week months"
+    "kv_dtype offload location hours_per_week months"
 ).split()
 
 

@@ -101,6 +101,9 @@ class Conversation:
             return Heard(other_hardware(parsed), follows=True)
         if has_command("faster", text):
             return Heard(parsed, remarks=(Note("remark_speed_later"),), follows=True)
+        if _same(parsed, before) and has_command("at_once", text) and (people := _only_number(text)):
+            counted = Choice("people.counted", "", {"concurrency": people})
+            return Heard(counted.applied(parsed), follows=True)
         if _same(parsed, before) and not merged.remarks and not merged.asks:
             return Heard(parsed, "nothing_new", (Note("remark_nothing_changed"),), follows=True)
         return Heard(parsed, remarks=merged.remarks, follows=True)
@@ -141,6 +144,12 @@ def _just_a_number(text: str) -> int | None:
     return count if count > 0 else None
 
 
+def _only_number(text: str) -> int | None:
+    """The one number of a message; None where it holds none or several."""
+    found = re.findall(r"(?<![\w.,])\d{1,6}(?![\w.,]?\d|[a-z])", clean(text).folded)
+    return int(found[0]) if len(found) == 1 and int(found[0]) > 0 else None
+
+
 def _in_language(parsed: Parsed, lang: str) -> Parsed:
     """A short follow-up without words of its own ("8k", "LoRA") is in the language of the conversation."""
     cleaned = clean(parsed.text)
@@ -152,8 +161,10 @@ def _in_language(parsed: Parsed, lang: str) -> Parsed:
     return parsed if scores[-1] > scores[-2] else replace(parsed, lang=lang)
 
 
-def _same(parsed: Parsed, before: Parsed) -> bool:
-    def known(p: Parsed) -> dict[str, Any]:
-        return {**p.extra, **p.fields}
+def workload_of(parsed: Parsed) -> dict[str, Any]:
+    """Everything that a question says of its workload."""
+    return {**parsed.extra, **parsed.fields}
 
-    return known(parsed) == known(before)
+
+def _same(parsed: Parsed, before: Parsed) -> bool:
+    return workload_of(parsed) == workload_of(before)

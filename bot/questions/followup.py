@@ -16,6 +16,8 @@ from bot.questions import numbers
 from bot.questions.lexicon import cue, remembered, word
 from bot.questions.parse import NameSource, finish, parse
 from bot.questions.parsed import Parsed
+from bot.questions.text import clean
+from rules.catalog.errors import UnknownName
 from rules.memory.footprint import Note
 
 MAX_FOLLOWUP_CHARS = 120
@@ -24,6 +26,9 @@ _SIZE_OF = {"model": ("params_b", "active_params_b"), "params_b": ("model", "act
 _SIZE_IN_NAME = re.compile(r"(?<![\d.])\d+(?:\.\d+)?B(?![a-zA-Z])")
 _FOUR_BITS = ("int4", "nf4", "awq", "gptq-4bit", "4bit")
 _EIGHT_BITS = ("int8", "fp8", "8bit")
+_CACHE_OF = {"fp8": "fp8", "int8": "q8_0", "int4": "q4_0", "fp16": "fp16", "bf16": "fp16"}
+_CACHE = re.compile(r"\b(?:kv|cache)\b")
+_MEMORY_IN_NAME = re.compile(r"\d+(?=GB$)")
 _INHERITED = ("fit", "recommend", "capacity", "compare", "cost", "time")
 _OF_TRAINING = (
     "method optimizer lora_rank batch samples dataset_tokens precision framework sharding offload checkpointing packed "
@@ -78,7 +83,8 @@ def follow(previous: Parsed, text: str, catalogue: NameSource) -> Merged:
     if "task" in new.assumed:
         said.pop("task", None)
     remarks: list[Note] = []
-    _settle_task(fields, extra, said)
+    settle_task(fields, extra, said)
+    cache = _settle_cache(extra, said, new)
     _retarget(fields, extra, said, new, catalogue)
     _settle_format(fields, extra, said, remarks)
     _settle_count(fields, said, new, remarks)
@@ -88,7 +94,7 @@ def follow(previous: Parsed, text: str, catalogue: NameSource) -> Merged:
     assumed = {"task": "inference"} if "task" in previous.assumed and "task" not in said else {}
     merged = dataclasses.replace(
         new,
-        intent=_intent(previous, new, fields, said),
+        intent=_intent(previous, new, fields, said, cache),
         fields=fields,
         extra=extra,
         assumed=assumed,
@@ -147,9 +153,9 @@ def _with(
     return finish(changed, frozenset(("hardware",)))
 
 
-def _intent(previous: Parsed, new: Parsed, fields: Mapping[str, Any], said: Mapping[str, Any]) -> Any:
+def _intent(previous: Parsed, new: Parsed, fields: Mapping[str, Any], said: Mapping[str, Any], cache: bool) -> Any:
     """The new message's own intent where it has one; otherwise that of the question before."""
-    if new.intent not in ("unclear", "fit", "followup"):
+    if new.intent not in ("unclear", "fit", "followup") and not cache:
         return new.intent
     inherited = previous.intent if previous.intent in _INHERITED else "fit"
     if inherited == "recommend" and {"hardware", "gpu_mem_gb"} & said.keys():
@@ -170,7 +176,7 @@ def _stands_alone(new: Parsed) -> bool:
     return bool(named and (told or "hardware" in new.fields)) or len(new.text) > MAX_FOLLOWUP_CHARS
 
 
-def _settle_task(fields: dict[str, Any], extra: dict[str, Any], said: dict[str, Any]) -> None:
+def settle_task(fields: dict[str, Any], extra: dict[str, Any], said: dict[str, Any]) -> None:
     """A change from running to training or back takes along what still makes sense."""
     was = fields.get("task") in TRAINING
     if "task" not in said:
@@ -185,6 +191,19 @@ def _settle_task(fields: dict[str, Any], extra: dict[str, Any], said: dict[str, 
     for name in _OF_SERVING if now else _OF_TRAINING:
         fields.pop(name, None)
         extra.pop(name, None)
+
+
+def _settle_cache(extra: dict[str, Any], said: dict[str, Any], new: Parsed) -> bool:
+    """A format that is said of the cache ("the KV cache in 8 bits") is not that of the weights."""
+    if "kv_dtype" in new.extra and _leads_on().match(new.text.lower().lstrip("¿ ")):
+        return True
+    given = said.get("weights_format", said.get("precision"))
+    if given is None or given not in _CACHE_OF or _CACHE.search(clean(new.text).folded) is None:
+        return False
+    said.pop("weights_format", None)
+    said.pop("precision", None)
+    extra["kv_dtype"] = _CACHE_OF[given]
+    return True
 
 
 def _settle_format(fields: Mapping[str, Any], extra: dict[str, Any], said: dict[str, Any], remarks: list[Note]) -> None:
@@ -213,7 +232,7 @@ def _settle_format(fields: Mapping[str, Any], extra: dict[str, Any], said: dict[
 
 def _settle_count(fields: dict[str, Any], said: dict[str, Any], new: Parsed, remarks: list[Note]) -> None:
     """A count that stands for the cards named before ("on two of them")."""
-    again = _of_them().search(new.text.lower())
+    again = _of_them().search(new.text.lower().lstrip("¿¡ "))
     if not again or "hardware" in said:
         return
     count = numbers.count(again.group("count") or again.group("bare"))
@@ -233,6 +252,9 @@ def _retarget(
     """Drops what a new model, device or load contradicts."""
     if "params_b" in said and "model" not in said and (name := _sibling(fields, said["params_b"], catalogue)):
         said["model"] = name
+    if said.get("gpu_mem_gb") and "hardware" not in said and (variant := _variant(fields, said, new, catalogue)):
+        del said["gpu_mem_gb"]
+        said["hardware"] = variant
     for field, others in _SIZE_OF.items():
         if field in said:
             for other in others:
@@ -250,11 +272,36 @@ def _retarget(
         fields.pop("method", None)
 
 
+def _variant(
+    fields: Mapping[str, Any], said: Mapping[str, Any], new: Parsed, catalogue: NameSource
+) -> list[dict[str, Any]] | None:
+    """The machine named before with another memory ("and with 192 GB?"), where there is such a variant."""
+    items = fields.get("hardware", ())
+    if len(items) != 1 or not _MEMORY_IN_NAME.search(items[0]["name"]) or cue("words", "gpu").search(new.text.lower()):
+        return None
+    name = _MEMORY_IN_NAME.sub(f"{said['gpu_mem_gb']:g}", items[0]["name"])
+    try:
+        device = catalogue.find_accelerator(name)
+    except UnknownName:
+        return None
+    sold = device.unified_memory or round(device.memory_gb_marketed) == said["gpu_mem_gb"]
+    return [{**items[0], "name": name}] if sold and "gpu_count" not in new.extra else None
+
+
 def _sibling(fields: Mapping[str, Any], params_b: float, catalogue: NameSource) -> str | None:
     """The model of the same family with another size: after Llama-3-8B, "and the 70b?" is Llama-3-70B."""
     name = fields.get("model", "")
-    if not _SIZE_IN_NAME.search(name):
+    size = _SIZE_IN_NAME.search(name)
+    if size is None:
         return None
     other = _SIZE_IN_NAME.sub(f"{params_b:g}B", name)
-    wanted = other.lower().replace("-", "")
-    return other if any(wanted in each.lower().replace("-", "") for each in catalogue.model_ids) else None
+    ids = [each.rpartition("/")[2] for each in catalogue.model_ids]
+    if any(_plain(other) in _plain(each) for each in ids):
+        return other
+    stem = name[: size.start()].strip("-").rpartition("-")[0]  # a distilled model of the same name over another base
+    found = [each for each in ids if stem.count("-") and each.startswith(stem) and f"-{params_b:g}B" in each]
+    return found[0] if found else None
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("-", "")

@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from bot.questions.followup import settle_task
 from bot.questions.parse import finish
 from bot.questions.parsed import Parsed
 from rules.catalog.accelerators import Accelerator
@@ -44,8 +45,12 @@ class Choice:
 
     def applied(self, parsed: Parsed) -> Parsed:
         """The question with this choice made."""
-        extra = {k: v for k, v in parsed.extra.items() if k not in self.drop} | dict(self.extra)
-        fields = {k: v for k, v in parsed.fields.items() if k not in self.drop} | dict(self.fields)
+        extra = {k: v for k, v in parsed.extra.items() if k not in self.drop}
+        fields = {k: v for k, v in parsed.fields.items() if k not in self.drop}
+        chosen = dict(self.fields)
+        settle_task(fields, extra, chosen)
+        fields |= chosen
+        extra |= self.extra
         assumed = {k: v for k, v in parsed.assumed.items() if k not in self.fields}
         intent = "fit" if parsed.intent in ("unclear", "followup") else parsed.intent
         changed = dataclasses.replace(parsed, intent=intent, fields=fields, extra=extra, assumed=assumed)
@@ -82,14 +87,11 @@ def deciding_point(
 
 
 def choices_of(parsed: Parsed, catalogue: Catalogue, policy: Policy) -> Iterator[Choice]:
-    """Every choice that a short reply may mean although nobody asked: of the points that apply, answered or not."""
+    """Every choice that a short reply may mean although nobody asked: of all points that apply, answered or not."""
     for row in _table():
-        own = {name for choice in row.get("choice", ()) for name in choice.get("fields", {})}
-        if all(name in own for name in row.get("unsaid", ())) or not row.get("unsaid"):
-            bare = dataclasses.replace(parsed, fields={k: v for k, v in parsed.fields.items() if k not in own})
-        else:
-            bare = parsed
-        yield from _choices(row, parsed, catalogue, policy) if _holds(row, bare) else ()
+        when = {name: allowed for name, allowed in row.get("when", {}).items() if name != "intent"}
+        if _holds({"when": when, "said": row.get("said", ())}, parsed):
+            yield from _choices(row, parsed, catalogue, policy)
 
 
 def _open(parsed: Parsed, catalogue: Catalogue, policy: Policy) -> Iterator[Point]:

@@ -205,7 +205,8 @@ def _micro_batch(facts: Facts) -> Note | None:
 
 def _cache(facts: Facts) -> Note | None:
     model = facts.model
-    if model is None or model.domain != "llm":
+    trains = facts.advice is not None and isinstance(facts.advice.workload, TrainingWorkload)
+    if model is None or model.domain != "llm" or trains:
         return None
     shape = cache_shape(model, kv_format("fp16"))
     params: dict[str, Param] = {

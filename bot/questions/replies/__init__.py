@@ -53,16 +53,21 @@ def has_command(kind: str, text: str) -> bool:
 
 
 def picks(choice: str, text: str, also: Iterable[str] = ()) -> bool:
-    """Whether the whole message is one of the words of a choice (its id works too), leading words aside."""
+    """Whether the whole message is one of the words of a choice (or its id), leading and trailing words aside."""
     said = bare(text)
     if said == choice:
         return True
     options = {bare(word) for word in (*_phrases("choices", choice), *also)}
-    return said in options or _without_lead(said) in options
+    return said in options or _trimmed(said) in options
 
 
-def _without_lead(said: str) -> str:
+def _trimmed(said: str) -> str:
+    """A reply without the words that lead to it ("yes, ") and that trail it (" instead")."""
     for lead in _phrases("replies", "lead"):
         if said.startswith(f"{lead} "):
-            return said[len(lead) + 1 :]
+            said = said[len(lead) + 1 :]
+            break
+    for tail in _phrases("replies", "tail"):
+        if said.endswith(f" {tail}"):
+            return said[: -len(tail) - 1]
     return said
