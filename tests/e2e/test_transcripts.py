@@ -21,7 +21,7 @@ _READ_AS = ("Read as:", "He entendido:")
 
 def _lines(text: str) -> list[str]:
     """The lines without the laws' figures; what was understood keeps its figures, which are the user's."""
-    joined = re.sub(r"(?<=\S)\n(?=[^\n>?-])", " ", text)
+    joined = re.sub(r"(?<=\S)\n(?=[^\n>?-])(?!Read as:|He entendido:)", " ", text)
     return [line if line.startswith(_READ_AS) else _FIGURE.sub("#", line) for line in joined.splitlines() if line]
 
 
