@@ -64,7 +64,8 @@ def _patterns() -> dict[str, Needing]:
         "registered": rf"{_N}{mag}\s?(?:(?!{word('concurrent')})[a-z]{{3,12}}\s)?{word('registered')}",
         "share": rf"(?P<n>\d{{1,3}}(?:[.,]\d)?)\s?(?:%|percent|por\sciento)"
         rf"\s(?:(?:{word('filler')}|{word('people')})\s){{0,3}}(?:{word('concurrent')}|{word('active')})",
-        "people": rf"(?P<minus>(?<!\S)-)?{many}(?:[a-z]{{3,12}}\s)?(?P<who>{word('people')})(?P<live>\s?{live})?",
+        "people": rf"(?P<minus>(?<!\S)-)?{many}(?:(?P<so>{live})\s|[a-z]{{3,12}}\s)?(?P<who>{word('people')})"
+        rf"(?P<live>\s?{live})?",
         "team": rf"{word('team')}\s(?:of|de)\s(?:around\s|about\s|unas\s|unos\s|~\s?)?{count}(?P<mag>k)?",
         "concurrent": rf"{many}(?:[a-z]{{3,16}}\s)?(?:{live})(?:\s(?:{word('people')}|{word('streams')}))?"
         r"(?!\s?[:=]?\s?\d)",
@@ -227,7 +228,7 @@ def _read_people(reader: Reader, p: dict[str, Needing]) -> None:
                 continue
             if value < 1 or m.group("c") in words("article"):  # "behind an API, concurrency 8" counts nobody
                 continue
-            heads = key == "team" or (key == "people" and not groups["live"])
+            heads = key == "team" or (key == "people" and not (groups["live"] or groups["so"]))
             if heads:
                 reader.offer_extra("users", value, *m.span(), 0.8)
             reader.give("concurrency", value, m, 0.7 if heads else 0.9)
