@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,7 @@ from rules.catalog.cpus import Cpu
 from rules.catalog.errors import CatalogError, UnknownName
 from rules.catalog.models import ModelSpec
 from rules.memory.errors import UnsupportedWorkload
-from rules.memory.footprint import Note
+from rules.memory.footprint import Note, Param
 from rules.memory.usable import usable_bytes
 from rules.policy import Policy, default_policy
 from rules.units import to_gib
@@ -102,8 +102,8 @@ class _Answering:
     def _advised(self) -> Answered:
         found = self._advice(self._parsed)
         if isinstance(found, _Refused):
-            if found.message == "hardware_alone" and self._parsed.intent in _BUYS:
-                return self._hardware_cost()
+            if found.message == "hardware_alone":
+                return self._hardware_alone()
             if (
                 found.message in _NO_WORKLOAD
                 and topic_of(self._parsed.text)
@@ -119,15 +119,24 @@ class _Answering:
             remarks.append(changed)
         return self._done(point, advice=found, remarks=tuple(remarks))
 
-    def _hardware_cost(self) -> Answered:
-        """A price for machines alone: what they are is told, what they cost is not computed yet."""
-        device, _, count = self._devices()
-        if device is None:
-            return self._without("hardware_alone")
-        machine = Note("machine", {"device": device.name, "count": count})
-        usable_gib = to_gib(usable_bytes(device))
-        params = {"machine": machine, "usable_gib": usable_gib, "rate_gb_s": device.bandwidth_gb_s}
-        return self._without("hardware_cost_later", params)
+    def _hardware_alone(self) -> Answered:
+        """Machines without a model: what they are is told; whether it fits, or costs, needs more."""
+        message = "hardware_cost_later" if self._parsed.intent in _BUYS else "hardware_alone"
+        facts = []
+        for item in self._parsed.fields.get("hardware", ()):
+            try:
+                device = self._catalogue.find_accelerator(item["name"], self._parsed.fields.get("gpu_mem_gb"))
+            except UnknownName:
+                continue
+            machine = Note("machine", {"device": device.name, "count": item["count"]})
+            usable_gib = to_gib(usable_bytes(device))
+            params: dict[str, Param] = {
+                "machine": machine,
+                "usable_gib": usable_gib,
+                "rate_gb_s": device.bandwidth_gb_s,
+            }
+            facts.append(Note("device_facts", params))
+        return self._without(message, facts=facts)
 
     def _explained(self) -> Answered | None:
         topic = topic_of(self._parsed.text)
@@ -266,9 +275,16 @@ class _Answering:
         outcome = Note(f"outcome_{last.outcome}")
         return Note("line_before", {"need_gib": last.need_gib, "machine": machine, "outcome": outcome})
 
-    def _without(self, message: str, params: Mapping[str, Any] | None = None, point: Point | None = None) -> Answered:
-        problems = [self._say.say(note) for note in self._problems()]
-        text = " ".join([*problems, self._say.say(message, params or {})])
+    def _without(
+        self,
+        message: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        facts: Sequence[Note] = (),
+        point: Point | None = None,
+    ) -> Answered:
+        first = [self._say.say(note) for note in (*self._problems(), *facts)]
+        text = " ".join([*first, self._say.say(message, params or {})])
         return self._done(point, problem=text, problem_id=message)
 
     def _done(self, point: Point | None, **parts: Any) -> Answered:

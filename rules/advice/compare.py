@@ -146,8 +146,9 @@ def _by_figures(among: Sequence[int], rows: Sequence[Alternative], training: boo
     if rates[second] and rates[best] >= _CLEARLY_MORE * rates[second]:
         message = "compare_compute" if training else "compare_bandwidth"
         return Note(message, {"side": best, "rate": rates[best], "other_rate": rates[second]}), best
-    room = {i: (rows[i].limits.micro_batch if training else rows[i].limits.sequences) or 0 for i in among}
-    best, second = sorted(room, key=lambda i: -room[i])[:2]
+    quick = [i for i in among if rates[i] * _CLEARLY_MORE > rates[best]]
+    room = {i: (rows[i].limits.micro_batch if training else rows[i].limits.sequences) or 0 for i in quick}
+    best, second = sorted(room, key=lambda i: -room[i])[:2] if len(room) > 1 else (best, best)
     if room[second] and room[best] >= _CLEARLY_MORE * room[second]:
         message = "compare_room_training" if training else "compare_room_serving"
         return Note(message, {"side": best, "most": room[best], "other_most": room[second]}), best
