@@ -17,6 +17,7 @@ from bot.answers.concepts import Explanation, correction, explain, topic_of
 from bot.answers.concepts.figures import Facts
 from bot.answers.words import Words, words
 from bot.questions.dialogue import Conversation, Heard, Turn, workload_of
+from bot.questions.followup import TRAINING
 from bot.questions.open_points import Point, deciding_point
 from bot.questions.parsed import Parsed
 from bot.questions.workload import to_workload
@@ -37,6 +38,7 @@ from rules.workload import Workload
 
 _FEWER_TOKENS = "verdict_tight_fewer_tokens"
 _MOST_QUESTIONS = 2  # about one workload; a third is an interrogation
+_TOO_SLOW_ON_CPU = ("llm", "diffusion")
 _BUYS = ("cost",)
 _NO_WORKLOAD = ("hardware_alone", "not_understood")  # nothing to size, but perhaps something to explain
 _TIMES = ("time",)
@@ -249,16 +251,18 @@ class _Answering:
         return [Note(p.id, p.params) for p in self._parsed.problems if self._say.knows(p.id)]
 
     def _not_yet(self) -> list[Note]:
-        """What was asked and has no figure yet: money, duration, rates."""
+        """What was asked and has no figure yet (money, duration, rates), or is not taken up (training on a CPU)."""
         intent, known = self._parsed.intent, {**self._parsed.extra, **self._parsed.fields}
         said = {note.message for note in self._heard.remarks}
+        if known.get("cpu_only") and known.get("task") in TRAINING and known.get("domain", "llm") in _TOO_SLOW_ON_CPU:
+            return [Note("remark_training_not_on_cpu")]
         if intent in _BUYS:
             return [Note("remark_cost_later")]
         if intent in _TIMES and "remark_speed_later" not in said:
             return [Note("remark_speed_later")]
         if intent == "capacity" and any(name in known for name in _RATES):
             return [Note("remark_rate_later")]
-        return []
+        return [Note("remark_budget_later")] if "budget" in known else []
 
     def _since_before(self, advice: Advice) -> Note | None:
         """How the need moved since the answer before, where it was about the same model and moved."""

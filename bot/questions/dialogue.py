@@ -81,7 +81,7 @@ class Conversation:
         if any(is_reply(kind, text) for kind in ("yes", "no", "unsure")):
             return Heard(self.understood, "nothing_new", (Note("remark_nothing_asked"),))
         if self.asked is not None and self.asked.id == "people" and (people := _just_a_number(text)):
-            counted = Choice("people.counted", "", {"concurrency": people})
+            counted = Choice("people.counted", "", {"concurrency": people}, drop=("users",))
             return Heard(counted.applied(replace(self.understood, text=text)), follows=True)
         return self._changed(text, catalogue, lang)
 
@@ -102,7 +102,7 @@ class Conversation:
         if has_command("faster", text):
             return Heard(parsed, remarks=(Note("remark_speed_later"),), follows=True)
         if _same(parsed, before) and has_command("at_once", text) and (people := _only_number(text)):
-            counted = Choice("people.counted", "", {"concurrency": people})
+            counted = Choice("people.counted", "", {"concurrency": people}, drop=("users",))
             return Heard(counted.applied(parsed), follows=True)
         if _same(parsed, before) and not merged.remarks and not merged.asks:
             return Heard(parsed, "nothing_new", (Note("remark_nothing_changed"),), follows=True)

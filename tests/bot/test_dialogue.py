@@ -131,6 +131,8 @@ def test_what_a_task_no_longer_has_goes() -> None:
         (("cost of serving llama 3 8b around the clock",), "remark_cost_later"),
         (("how fast is llama 3 8b on a 4090",), "remark_speed_later"),
         (("bge-large on cpu, 5 rps",), "remark_rate_later"),
+        (("what gpu for llama 3 70b", "under 3000 dollars"), "remark_budget_later"),
+        (("lora llama 3 8b en una 4090", "pero en CPU"), "remark_training_not_on_cpu"),
     ],
 )
 def test_says_how_a_message_was_taken(messages: tuple[str, ...], remark: str) -> None:
