@@ -9,8 +9,6 @@ from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from bot.questions.asking import missing
-from bot.questions.configs import read_config
-from bot.questions.configs.merge import joined, seed
 from bot.questions.derive import derive_alternatives, derive_counts, derive_lengths, derive_place
 from bot.questions.devices import DeviceWords
 from bot.questions.hardware import read_hardware
@@ -56,6 +54,9 @@ class NameSource(FindsDevices, Protocol):
 
 DEFAULT_LANGUAGE = "en"
 _LANGUAGE_CHARS = 1000
+_MAY_BE_CONFIG = re.compile(
+    r"[\n={`:\\]|[-–—]{1,2}[a-z]|serve|launch|train|tune|ollama|docker|memory|memoria|alloc|oom|kv cache|from ", re.I
+)
 _WORDS: WeakKeyDictionary[NameSource, tuple[DeviceWords, ModelWords]] = WeakKeyDictionary()
 
 
@@ -64,7 +65,12 @@ def parse(text: str, catalogue: NameSource, *, explain: bool = False) -> Parsed:
 
     With `explain`, the spans also remember what was overlapped.
     """
-    config = read_config(text, catalogue)
+    config = None
+    if _MAY_BE_CONFIG.search(text):  # the readers of configs take longer to import than a question to parse
+        from bot.questions.configs import read_config
+        from bot.questions.configs.merge import joined, seed
+
+        config = read_config(text, catalogue)
     cleaned = clean(text if config is None else config.rest)
     lang = language(cleaned.shown, cleaned.folded)
     reader = Reader(cleaned, lang, explain)
