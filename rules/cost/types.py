@@ -92,7 +92,7 @@ class BreakEven:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What one option costs. `per_month` is at the workload's hours; unit prices need the speed and are None without."""
+    """What one option costs; `usd_per_month` is at the hours of the workload, unit prices need its speed."""
 
     purchase: Purchase
     usd_per_hour: Decimal | None = None
