@@ -84,6 +84,35 @@ class ConcurrencyPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class TrafficPolicy:
+    """How traffic that was told in one form is taken in another; hours are a week."""
+
+    peak_over_mean: float
+    prompt_tokens: int
+    answer_tokens: int
+    serving_hours_per_week: float
+    training_hours_per_week: float
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityPolicy:
+    """Head-room of a service: shares of what the hardware can do at most that are planned on."""
+
+    serving_share: float
+    cpu_share: float
+    most_replicas: int
+
+
+@dataclass(frozen=True, slots=True)
+class TeamConstraint:
+    """A team's own constraint: `exclude` is an expression that is true for what must not be proposed."""
+
+    id: str
+    exclude: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class PricePolicy:
     """Age in days past which a price is called old."""
 
@@ -103,6 +132,9 @@ class Policy:
     office: OfficePolicy
     concurrency: ConcurrencyPolicy
     prices: PricePolicy
+    traffic: TrafficPolicy
+    capacity: CapacityPolicy
+    constraints: tuple[TeamConstraint, ...] = ()
 
 
 _SECTIONS: dict[str, type] = {
@@ -114,7 +146,10 @@ _SECTIONS: dict[str, type] = {
     "office": OfficePolicy,
     "concurrency": ConcurrencyPolicy,
     "prices": PricePolicy,
+    "traffic": TrafficPolicy,
+    "capacity": CapacityPolicy,
 }
+_CONSTRAINTS = "constraint"
 
 
 _TEXTS = frozenset(("vendors", "not_sold_alone", "not_unasked", "reference"))
@@ -131,7 +166,7 @@ def policy_from(data: Mapping[str, Any], base: Policy | None = None) -> Policy:
 
     Raises `PolicyError` for an unknown section or key, a value of the wrong type or a negative number.
     """
-    unknown = set(data) - set(_SECTIONS)
+    unknown = set(data) - set(_SECTIONS) - {_CONSTRAINTS}
     if unknown:
         raise PolicyError(f"[{sorted(unknown)[0]}] is not a section of the policy")
     sections: dict[str, Any] = {}
@@ -139,7 +174,21 @@ def policy_from(data: Mapping[str, Any], base: Policy | None = None) -> Policy:
         given = data.get(name, {})
         inherited = getattr(base, name) if base else None
         sections[name] = _section(name, kind, given, inherited)
-    return Policy(**sections)
+    own = _constraints(data.get(_CONSTRAINTS, []))
+    inherited_rules = base.constraints if base else ()
+    return Policy(**sections, constraints=(*inherited_rules, *own))
+
+
+def _constraints(rows: Any) -> tuple[TeamConstraint, ...]:
+    if not isinstance(rows, list):
+        raise PolicyError("[[constraint]] must be a list of tables")
+    found = []
+    for row in rows:
+        known = isinstance(row, Mapping) and {"id", "exclude"} <= set(row) <= {"id", "exclude", "reason"}
+        if not known or not all(isinstance(value, str) and value for value in row.values()):
+            raise PolicyError("[[constraint]] needs the texts id and exclude, and may have a reason")
+        found.append(TeamConstraint(**row))
+    return tuple(found)
 
 
 def _section(name: str, kind: type, given: Any, inherited: Any) -> Any:
