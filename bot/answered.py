@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from bot.answers.as_json import advice_json
-from bot.answers.compare import comparison_json, comparison_text
-from bot.answers.concepts import Explanation
 from bot.answers.echo import alternative_label, understood
 from bot.answers.layout import Layout, Surface
 from bot.answers.terminal import render
@@ -16,9 +13,12 @@ from bot.answers.words import Words
 from bot.questions.dialogue import Conversation
 from bot.questions.open_points import Choice
 from bot.questions.parsed import Parsed
-from rules.advice.compare import Comparison
 from rules.advice.types import Advice
 from rules.memory.footprint import Note
+
+if TYPE_CHECKING:  # the rarer kinds of answer are imported when one is given
+    from bot.answers.concepts import Explanation
+    from rules.advice.compare import Comparison
 
 _NO_ECHO = ("thanks_reply", "help_text")
 
@@ -70,6 +70,8 @@ class Answered:
         remarks = [self.words.say(note) for note in self.remarks]
         questions = self.asked
         if self.comparison is not None:
+            from bot.answers.compare import comparison_text
+
             return comparison_text(
                 self.comparison,
                 self._labels(),
@@ -126,8 +128,12 @@ class Answered:
                 ],
             }
         if self.comparison is not None:
+            from bot.answers.compare import comparison_json
+
             form["comparison"] = comparison_json(self.comparison, self._labels(), self.words)
         if self.advice is not None:
+            from bot.answers.as_json import advice_json
+
             form["advice"] = advice_json(self.advice, self.words)
         if not self.answers:
             form["problem"] = {"id": self.problem_id, "text": self.problem}

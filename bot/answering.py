@@ -10,11 +10,10 @@ import dataclasses
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bot.answered import Answered
 from bot.answers.concepts import Explanation, correction, explain, topic_of
-from bot.answers.concepts.figures import Facts
 from bot.answers.words import Words, words
 from bot.questions.dialogue import Conversation, Heard, Turn, workload_of
 from bot.questions.followup import TRAINING
@@ -22,7 +21,6 @@ from bot.questions.open_points import Point, deciding_point
 from bot.questions.parsed import Parsed
 from bot.questions.workload import to_workload
 from rules.advice.advise import advise
-from rules.advice.compare import Comparison, compare
 from rules.advice.types import Advice
 from rules.catalog.accelerators import Accelerator
 from rules.catalog.catalogue import Catalogue
@@ -35,6 +33,10 @@ from rules.memory.usable import usable_bytes
 from rules.policy import Policy, default_policy
 from rules.units import to_gib
 from rules.workload import Workload
+
+if TYPE_CHECKING:  # imported when an explanation or a comparison is asked for
+    from bot.answers.concepts.figures import Facts
+    from rules.advice.compare import Comparison
 
 _FEWER_TOKENS = "verdict_tight_fewer_tokens"
 _MOST_QUESTIONS = 2  # about one workload; a third is an interrogation
@@ -164,6 +166,8 @@ class _Answering:
                 ).spec
             except (CatalogError, UnsupportedWorkload):
                 model = None
+        from bot.answers.concepts.figures import Facts
+
         return Facts(
             policy=self._policy,
             model=model,
@@ -193,6 +197,8 @@ class _Answering:
         known = [w for w in workloads if w is not None and (w.model.name or w.model.params_b)]
         if len(known) < 2 or len(known) < len(workloads):
             return None
+        from rules.advice.compare import compare
+
         comparison: Comparison = compare(known, self._catalogue, self._policy)
         remarks = (*self._heard.remarks, *self._problems(), *self._not_yet())
         return self._done(None, comparison=comparison, remarks=remarks)

@@ -10,12 +10,13 @@ UnknownFormat   a name that no rule here can read
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, Literal
+
+import tomli
 
 
 class UnknownFormat(ValueError):
@@ -79,7 +80,7 @@ class KvFormat:
 @cache
 def _data() -> dict[str, Any]:
     text = resources.files("rules").joinpath("data/formats.toml").read_text("utf-8")
-    return tomllib.loads(text)
+    return tomli.loads(text)
 
 
 def gguf_bits(type_name: str, row: int | None = None) -> float:

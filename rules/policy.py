@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib import resources
 from typing import Any
+
+import tomli
 
 
 class PolicyError(ValueError):
@@ -158,7 +159,7 @@ _TEXTS = frozenset(("vendors", "not_sold_alone", "not_unasked", "reference"))
 @cache
 def default_policy() -> Policy:
     """The policy that ships with the product."""
-    return policy_from(tomllib.loads(resources.files("rules").joinpath("policy.toml").read_text("utf-8")))
+    return policy_from(tomli.loads(resources.files("rules").joinpath("policy.toml").read_text("utf-8")))
 
 
 def policy_from(data: Mapping[str, Any], base: Policy | None = None) -> Policy:

@@ -40,30 +40,45 @@ class Money:
 
     amount: str
     currency: str = "USD"
-    per: Literal["hour", "month", "year", "once", "million_tokens", "request"] = "once"
+    per: Literal["hour", "month", "year", "once", "million_tokens", "request", "kwh"] = "once"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """Load to serve. `users` are people, `concurrency` is sequences in flight; rates are a second or a day."""
+    """Load to serve, and how long. `users` are people, `concurrency` is sequences in flight.
+
+    `requests_per_s` is the rate that was told, `peak_requests_per_s` the peak where it was told apart;
+    `tokens_per_s_per_user` is the reading speed that one stream must reach.
+    """
 
     users: int | None = None
     concurrency: int | None = None
     requests_per_s: float | None = None
+    peak_requests_per_s: float | None = None
+    requests_per_month: float | None = None
     tokens_per_day: float | None = None
+    tokens_per_s_per_user: float | None = None
     latency_ms: float | None = None
     ttft_ms: float | None = None
     hours_per_week: float | None = None
+    months: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constraints:
-    """Limits on the answer: where it may run, what may be bought, what it may cost."""
+    """Limits on the answer: where it may run, what may be bought, what it may cost, and what decides.
+
+    `providers` are the only clouds allowed; `purchase` is how it is rented; `kwh_price` is money a kWh.
+    """
 
     location: str | None = None
     cpu_only: bool = False
     where: Literal["cloud", "on_premises"] | None = None
     budget: Money | None = None
+    providers: tuple[str, ...] = ()
+    purchase: Literal["on_demand", "spot", "reserved"] | None = None
+    kwh_price: Money | None = None
+    goal: Literal["cheapest", "fastest"] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,14 +55,14 @@ def team_catalogue(stated: Path | None) -> Catalogue:
 
 def team_policy(stated: Path | None) -> Policy:
     """The packaged policy with the team's values over it; raises `BadUsage` for a wrong file."""
-    import tomllib
+    import tomli
 
     from rules.policy import PolicyError, default_policy, policy_from
 
     path = folder(stated) / POLICY
     try:
-        return policy_from(tomllib.loads(path.read_text("utf-8")), base=default_policy())
+        return policy_from(tomli.loads(path.read_text("utf-8")), base=default_policy())
     except FileNotFoundError:
         return default_policy()
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, PolicyError) as exc:
+    except (OSError, UnicodeDecodeError, tomli.TOMLDecodeError, PolicyError) as exc:
         raise BadUsage("file_unusable", path=str(path), detail=str(exc)) from exc

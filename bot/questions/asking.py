@@ -6,12 +6,13 @@ the question and the answer assume the same.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
+
+import tomli
 
 from bot.questions.parsed import Intent
 
@@ -25,12 +26,12 @@ _LARGE_PARAMS_B = 1.5  # as the advice's table counts a model as large
 
 @cache
 def _table() -> Mapping[str, Any]:
-    return tomllib.loads(Path(__file__).with_name("asking.toml").read_text("utf-8"))
+    return tomli.loads(Path(__file__).with_name("asking.toml").read_text("utf-8"))
 
 
 @cache
 def _defaults() -> Mapping[str, Any]:
-    return tomllib.loads(resources.files("rules.advice").joinpath("data/defaults.toml").read_text("utf-8"))
+    return tomli.loads(resources.files("rules.advice").joinpath("data/defaults.toml").read_text("utf-8"))
 
 
 def missing(

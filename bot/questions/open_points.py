@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import tomllib
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+import tomli
 
 from bot.questions.followup import settle_task
 from bot.questions.parse import finish
@@ -70,7 +71,7 @@ class Point:
 @cache
 def _table() -> tuple[Mapping[str, Any], ...]:
     text = Path(__file__).with_name("open_points.toml").read_text("utf-8")
-    return tuple(tomllib.loads(text)["point"])
+    return tuple(tomli.loads(text)["point"])
 
 
 def deciding_point(

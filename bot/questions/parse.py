@@ -55,7 +55,9 @@ class NameSource(FindsDevices, Protocol):
 DEFAULT_LANGUAGE = "en"
 _LANGUAGE_CHARS = 1000
 _MAY_BE_CONFIG = re.compile(
-    r"[\n={`:\\]|[-–—]{1,2}[a-z]|serve|launch|train|tune|ollama|docker|memory|memoria|alloc|oom|kv cache|from ", re.I
+    r"[\n={`:\\]|(?:^|\s)[-–—]{1,2}[a-z]|(?:vllm|sglang|lmdeploy)\s+serve|(?:axolotl|cli)\s+train|(?<![-\w])tune\s+run"
+    r"|launch|ollama|docker|memory|memoria|alloc|oom|kv cache|^from\s",
+    re.I,
 )
 _WORDS: WeakKeyDictionary[NameSource, tuple[DeviceWords, ModelWords]] = WeakKeyDictionary()
 

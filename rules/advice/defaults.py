@@ -5,12 +5,13 @@ The engine and the weights format are chosen here too, because they depend on ea
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from importlib import resources
 from typing import Any
+
+import tomli
 
 from rules.advice.types import Assumption
 from rules.catalog.accelerators import Accelerator
@@ -26,7 +27,7 @@ _DETECTOR_FAMILIES = ("YOLO",)
 @cache
 def _table() -> dict[str, Any]:
     text = resources.files("rules.advice").joinpath("data/defaults.toml").read_text("utf-8")
-    return tomllib.loads(text)
+    return tomli.loads(text)
 
 
 def fill_training(workload: TrainingWorkload, model: ModelSpec) -> tuple[TrainingWorkload, tuple[Assumption, ...]]:

@@ -68,9 +68,9 @@ class Capability:
 
 @cache
 def _tables() -> Mapping[str, Any]:
-    import tomllib
+    import tomli
 
-    return tomllib.loads((DATA / "capabilities.toml").read_text(encoding="utf-8"))
+    return tomli.loads((DATA / "capabilities.toml").read_text(encoding="utf-8"))
 
 
 @cache

@@ -7,12 +7,13 @@ and a decimal version (`3.1`) stay one token each.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+import tomli
 
 DATA = Path(__file__).with_name("data")
 
@@ -45,7 +46,7 @@ class Vocabulary:
 @cache
 def tables() -> dict[str, Any]:
     """The packaged `names.toml` as it stands, read once."""
-    return tomllib.loads((DATA / "names.toml").read_text(encoding="utf-8"))
+    return tomli.loads((DATA / "names.toml").read_text(encoding="utf-8"))
 
 
 @cache

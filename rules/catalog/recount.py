@@ -6,11 +6,12 @@ count. Encoders, encoder-decoders and state-space models are in `recount_others`
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal
+
+import tomli
 
 from rules.catalog.names import DATA
 from rules.catalog.recount_others import recount_encoder, recount_seq2seq, recount_state_space
@@ -41,7 +42,7 @@ class Traits:
 
 @cache
 def _table() -> tuple[Mapping[str, str], Mapping[str, Traits]]:
-    raw = tomllib.loads((DATA / "architectures.toml").read_text(encoding="utf-8"))
+    raw = tomli.loads((DATA / "architectures.toml").read_text(encoding="utf-8"))
     return raw["same_as"], {name: Traits(**fields) for name, fields in raw["traits"].items()}
 
 

@@ -7,10 +7,11 @@ of the machine, and every process has a context of its own. Figures with their o
 from __future__ import annotations
 
 import re
-import tomllib
 from functools import cache
 from importlib import resources
 from typing import Any
+
+import tomli
 
 from rules.catalog.accelerators import Accelerator
 from rules.units import GIB
@@ -20,7 +21,7 @@ _TYPICAL_DATACENTER_GIB = 80.0
 
 @cache
 def _data() -> dict[str, Any]:
-    return tomllib.loads(resources.files("rules.memory").joinpath("data/usable.toml").read_text("utf-8"))
+    return tomli.loads(resources.files("rules.memory").joinpath("data/usable.toml").read_text("utf-8"))
 
 
 def visible_bytes(device: Accelerator | None, memory_gib: float | None = None, name: str | None = None) -> float:

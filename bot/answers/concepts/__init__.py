@@ -6,17 +6,20 @@ the gettext catalogues: `concept_<topic>`, `figure_<figure>` and `correction_<to
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from bot.answers.concepts.figures import FIGURES, Facts
+import tomli
+
 from bot.questions.lexicon import Alternatives
 from bot.questions.text import clean
 from rules.memory.footprint import Note
+
+if TYPE_CHECKING:
+    from bot.answers.concepts.figures import Facts
 
 _HERE = Path(__file__).parent
 
@@ -42,7 +45,7 @@ class Explanation:
 @cache
 def topics() -> tuple[Topic, ...]:
     """Every topic, in the order of the file."""
-    rows = tomllib.loads((_HERE / "topics.toml").read_text("utf-8"))["topic"]
+    rows = tomli.loads((_HERE / "topics.toml").read_text("utf-8"))["topic"]
     return tuple(
         Topic(r["id"], tuple(r["requirements"]), tuple(r["figures"]), bool(r.get("correction", False))) for r in rows
     )
@@ -55,6 +58,8 @@ def topic_of(text: str) -> Topic | None:
 
 def explain(topic: Topic, facts: Facts) -> Explanation:
     """The topic's text and what can be computed for it from the question."""
+    from bot.answers.concepts.figures import FIGURES  # draws on every law
+
     found = (FIGURES[name](facts) for name in topic.figures)
     return Explanation(topic, (Note(f"concept_{topic.id}", {}, topic.requirements[0]), *(n for n in found if n)))
 
@@ -93,7 +98,7 @@ def _pattern(phrase: str) -> Alternatives:
 
 @cache
 def _languages() -> tuple[Mapping[str, Any], ...]:
-    return tuple(tomllib.loads(p.read_text("utf-8")) for p in sorted((_HERE / "triggers").glob("*.toml")))
+    return tuple(tomli.loads(p.read_text("utf-8")) for p in sorted((_HERE / "triggers").glob("*.toml")))
 
 
 def _triggers(section: str, topic_id: str) -> Iterator[str]:

@@ -6,11 +6,12 @@ The patterns are data (`tables/memory_errors.toml`).
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+import tomli
 
 from bot.questions.configs.config_read import Fact
 
@@ -39,7 +40,7 @@ class OutOfMemory:
 
 @cache
 def _messages() -> tuple[tuple[re.Pattern[str], Mapping[str, str]], ...]:
-    table = tomllib.loads(Path(__file__).with_name("tables").joinpath("memory_errors.toml").read_text("utf-8"))
+    table = tomli.loads(Path(__file__).with_name("tables").joinpath("memory_errors.toml").read_text("utf-8"))
     return tuple((re.compile(message["pattern"]), message) for message in table["message"])
 
 

@@ -12,12 +12,13 @@ argument, `says` a fact that the call itself gives).
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+import tomli
 
 _FOLDER = Path(__file__).with_name("tables")
 NAMES = ("axolotl", "llama_factory", "torchtune", "huggingface", "deepspeed", "accelerate",
@@ -69,7 +70,7 @@ def families() -> Mapping[str, Family]:
 @cache
 def values() -> Mapping[str, Mapping[str, str]]:
     """The tools' words for number formats, optimizers and attention -> ours."""
-    return tomllib.loads((_FOLDER / "values.toml").read_text("utf-8"))
+    return tomli.loads((_FOLDER / "values.toml").read_text("utf-8"))
 
 
 def row(text: str) -> Row:
@@ -92,7 +93,7 @@ def likeliest(keys: frozenset[str], among: tuple[str, ...] = NAMES) -> Family | 
 
 @cache
 def _table(name: str) -> Mapping[str, Any]:
-    return tomllib.loads((_FOLDER / f"{name}.toml").read_text("utf-8"))
+    return tomli.loads((_FOLDER / f"{name}.toml").read_text("utf-8"))
 
 
 def _family(name: str) -> Family:

@@ -7,11 +7,12 @@ one, or one that `use` adds; nothing else names languages.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
+
+import tomli
 
 from bot.questions.lexicon.matching import EDGE_AFTER, EDGE_BEFORE, Alternatives, Finds, Needing, phrase_source
 
@@ -35,7 +36,7 @@ def remembered(function: _F) -> _F:
 
 def use(path: Path) -> None:
     """Adds the language of a file (its name is the language's code), or replaces it; patterns are made anew."""
-    tomllib.loads(path.read_text("utf-8"))  # a broken file is refused before it is added
+    tomli.loads(path.read_text("utf-8"))  # a broken file is refused before it is added
     _files[path.stem] = path
     for forget in _forget:
         forget()
@@ -50,7 +51,7 @@ def languages() -> tuple[str, ...]:
 @remembered
 def table(name: str) -> Mapping[str, Any]:
     """The data file `name`.toml."""
-    return tomllib.loads(_files[name].read_text("utf-8"))
+    return tomli.loads(_files[name].read_text("utf-8"))
 
 
 @remembered

@@ -7,11 +7,12 @@ whole reply, or stands in it as whole words where a command is looked for (`Repl
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+import tomli
 
 from bot.questions.lexicon import Alternatives
 from bot.questions.text import clean
@@ -23,7 +24,7 @@ _BARE = re.compile(r"[^\w/+.,\-]+")
 @cache
 def _tables() -> tuple[Mapping[str, Any], ...]:
     files = sorted(Path(__file__).parent.glob("*.toml"))
-    return tuple(tomllib.loads(path.read_text("utf-8")) for path in files)
+    return tuple(tomli.loads(path.read_text("utf-8")) for path in files)
 
 
 @cache

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, Literal
+
+import tomli
 
 from rules.memory.errors import UnsupportedWorkload
 
@@ -69,7 +70,7 @@ class Engine:
 
 @cache
 def _data() -> dict[str, Any]:
-    return tomllib.loads(resources.files("rules.memory").joinpath("data/engines.toml").read_text("utf-8"))
+    return tomli.loads(resources.files("rules.memory").joinpath("data/engines.toml").read_text("utf-8"))
 
 
 @cache

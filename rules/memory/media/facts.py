@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
+
+import tomli
 
 from rules.units import GIB
 
@@ -21,7 +22,7 @@ from rules.units import GIB
 @cache
 def tables() -> dict[str, Any]:
     """The facts of media.toml."""
-    return tomllib.loads(resources.files("rules.memory").joinpath("data/media.toml").read_text("utf-8"))
+    return tomli.loads(resources.files("rules.memory").joinpath("data/media.toml").read_text("utf-8"))
 
 
 @cache

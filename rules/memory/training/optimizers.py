@@ -5,10 +5,11 @@ The table is `data/optimizers.toml`; an unknown name falls back on AdamW and the
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+
+import tomli
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +34,7 @@ class Optimizer:
 
 @cache
 def _table() -> dict[str, Optimizer]:
-    rows = tomllib.loads(files("rules.memory.data").joinpath("optimizers.toml").read_text(encoding="utf-8"))
+    rows = tomli.loads(files("rules.memory.data").joinpath("optimizers.toml").read_text(encoding="utf-8"))
     table: dict[str, Optimizer] = {}
     for name, row in rows.items():
         aliases = row.pop("aliases", [])

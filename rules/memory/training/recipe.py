@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib.resources import files
 from typing import Any
+
+import tomli
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +68,7 @@ def _rows() -> tuple[dict[str, Any], tuple[dict[str, Any], ...]]:
 
 @cache
 def _data() -> dict[str, Any]:
-    data: dict[str, Any] = tomllib.loads(
-        files("rules.memory.data").joinpath("recipes.toml").read_text(encoding="utf-8")
-    )
+    data: dict[str, Any] = tomli.loads(files("rules.memory.data").joinpath("recipes.toml").read_text(encoding="utf-8"))
     return data
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
 from importlib.resources import files
+
+import tomli
 
 
 @cache
 def _releases() -> dict[str, list[tuple[str, str]]]:
     text = files("rules.memory.data").joinpath("releases.toml").read_text(encoding="utf-8")
-    return {library: sorted(months.items()) for library, months in tomllib.loads(text).items()}
+    return {library: sorted(months.items()) for library, months in tomli.loads(text).items()}
 
 
 @cache
