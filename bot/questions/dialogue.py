@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 from bot.questions import numbers
 from bot.questions.followup import cheaper, follow, other_hardware, side_by_side
-from bot.questions.lexicon import languages, marks, stopwords
+from bot.questions.lexicon import languages
 from bot.questions.open_points import Choice, Point, choices_of
-from bot.questions.parse import parse
+from bot.questions.parse import language_evidence, parse
 from bot.questions.parsed import Parsed
 from bot.questions.replies import bare, has_command, is_reply, picks
 from bot.questions.text import clean
@@ -153,11 +153,7 @@ def _only_number(text: str) -> int | None:
 def _in_language(parsed: Parsed, lang: str) -> Parsed:
     """A short follow-up without words of its own ("8k", "LoRA") is in the language of the conversation."""
     cleaned = clean(parsed.text)
-    told = re.findall(r"[a-z]+", cleaned.folded)
-    signs = cleaned.shown.lower()
-    scores = sorted(
-        sum(w in stopwords(each) for w in told) + sum(c in marks(each) for c in signs) for each in languages()
-    )
+    scores = sorted(language_evidence(each, cleaned.shown, cleaned.folded) for each in languages())
     return parsed if scores[-1] > scores[-2] else replace(parsed, lang=lang)
 
 

@@ -15,7 +15,7 @@ from bot.questions.hardware import read_hardware
 from bot.questions.intent import decide_intent
 from bot.questions.known import FindsDevices, check_devices
 from bot.questions.lengths import read_leftovers, read_lengths
-from bot.questions.lexicon import cue, languages, marks, stopwords
+from bot.questions.lexicon import cue, endings, languages, marks, stopwords
 from bot.questions.models import ModelWords, read_models
 from bot.questions.money import read_money
 from bot.questions.number_formats import read_formats
@@ -54,6 +54,7 @@ class NameSource(FindsDevices, Protocol):
 
 DEFAULT_LANGUAGE = "en"
 _LANGUAGE_CHARS = 1000
+_ENDING_WORD_CHARS = 6  # shorter words end so in any language
 _MAY_BE_CONFIG = re.compile(
     r"[\n={`:\\]|(?:^|\s)[-–—]{1,2}[a-z]|(?:vllm|sglang|lmdeploy)\s+serve|(?:axolotl|cli)\s+train|(?<![-\w])tune\s+run"
     r"|launch|ollama|docker|memory|memoria|alloc|oom|kv cache|^from\s",
@@ -137,14 +138,20 @@ _IMPLY_INFERENCE = ("fit", "capacity", "recommend", "time", "compare", "concept"
 
 def language(shown: str, folded: str) -> Lang:
     """The language of a question, by its frequent words and letters."""
-    words = re.findall(r"[a-z]+", folded[:_LANGUAGE_CHARS])
-    letters = shown[:_LANGUAGE_CHARS].lower()
-    best, most = DEFAULT_LANGUAGE, sum(w in stopwords(DEFAULT_LANGUAGE) for w in words)
+    best, most = DEFAULT_LANGUAGE, language_evidence(DEFAULT_LANGUAGE, shown, folded)
     for lang in languages():
-        score = sum(w in stopwords(lang) for w in words) + 2 * sum(c in marks(lang) for c in letters)
+        score = language_evidence(lang, shown, folded)
         if score > most:
             best, most = lang, score
     return best
+
+
+def language_evidence(lang: str, shown: str, folded: str) -> int:
+    """How much a text looks like a language: its frequent words and endings, and twice its own letters and signs."""
+    told = re.findall(r"[a-z]+", folded[:_LANGUAGE_CHARS])
+    known, ends, signs = stopwords(lang), endings(lang), marks(lang)
+    hits = sum(w in known or (bool(ends) and len(w) >= _ENDING_WORD_CHARS and w.endswith(ends)) for w in told)
+    return hits + 2 * sum(c in signs for c in shown[:_LANGUAGE_CHARS].lower())
 
 
 def _words(catalogue: NameSource) -> tuple[DeviceWords, ModelWords]:

@@ -158,6 +158,8 @@ class ModelIndex:
             if found:
                 row = self._best(found, publisher, params_b)
                 return self._reconciled(row, how, params_b, active_b, sized, stated)
+        if (shortened := self._abbreviated(lineage or core)) is not None:
+            return self._reconciled(shortened, "variant", params_b, active_b, sized, stated)
         if all(names.is_size(w) for w in core) and (params_b or stated):
             return self._of_size(params_b or stated or 0.0, active_b or _plausible(names.active_b(words)))
         contained = self._contained(lineage or core, params_b or stated)
@@ -272,6 +274,19 @@ class ModelIndex:
                     best, best_count = i, count
         return best
 
+    def _abbreviated(self, words: list[str]) -> int | None:
+        """The only row of the same first word and size whose name has one more token ("nllb 3.3b"), else None."""
+        if len(words) < 2 or not words[0].isalpha() or not names.is_size(words[-1]):
+            return None
+        found = {
+            i
+            for i, spellings in enumerate(self._tokens)
+            for spelling in spellings
+            if len(spelling) == len(words) + 1 and spelling[0] == words[0] and spelling[-1] == words[-1]
+            if _in_order(words, spelling)
+        }
+        return found.pop() if len(found) == 1 else None
+
     def _leaves_nothing(self, words: list[str], core: list[str]) -> bool:
         """True where `core` is an ordered part of `words` and what is left over says nothing about the architecture."""
         at = 0
@@ -308,7 +323,10 @@ class ModelIndex:
         def distance(i: int) -> float:
             row = self._rows[i]
             params = (row.get("components") or {}).get("denoiser") or row["params_total"]
-            return abs(math.log(params / (size_b * 1e9)))
+            off = abs(math.log(params / (size_b * 1e9)))
+            if active_b and row.get("params_active"):  # "30b-a3b": both figures of the notation count
+                off += abs(math.log(row["params_active"] / (active_b * 1e9)))
+            return off
 
         first = next((w for w in words if w.isalpha() and len(w) > 1), None)
         family = [i for i, spellings in enumerate(self._tokens) if first and any(first in s for s in spellings)]
@@ -355,6 +373,11 @@ class ModelIndex:
         found = process.extract(wanted, list(self._by_key), scorer=fuzz.WRatio, limit=4 * limit, score_cutoff=70)
         ids = dict.fromkeys(self._rows[self._by_key[key][0]]["hf_id"] for key, _, _ in found)
         return tuple(ids)[:limit]
+
+
+def _in_order(words: list[str], spelling: list[str]) -> bool:
+    rest = iter(spelling)
+    return all(word in rest for word in words)
 
 
 def _plausible(billions: float | None) -> float | None:

@@ -75,8 +75,9 @@ def _ids_in_data() -> set[str]:
     rows = [row for task in table.values() for row in task]
     found = {row["reason"] for row in rows} | {f"assumed_{row['field']}" for row in rows}
     found |= {f"classical_{kind.lower()}" for kind in classical_kinds()}
-    for point in tomllib.loads((ROOT / "bot/questions/open_points.toml").read_text("utf-8"))["point"]:
-        found |= {f"ask_{point['id']}"} | {f"choice_{point['id']}_{c['id']}" for c in point.get("choice", ())}
+    for path in (ROOT / "bot/questions").rglob("open_points*.toml"):
+        for point in tomllib.loads(path.read_text("utf-8"))["point"]:
+            found |= {f"ask_{point['id']}"} | {f"choice_{point['id']}_{c['id']}" for c in point.get("choice", ())}
     for topic in topics():
         found |= {f"concept_{topic.id}"} | ({f"correction_{topic.id}"} if topic.correction else set())
     return found | {f"outcome_{name}" for name in OUTCOMES} | {f"tier_{name}" for name in TIERS}

@@ -17,8 +17,8 @@ import tomli
 from bot.questions.lexicon.matching import EDGE_AFTER, EDGE_BEFORE, Alternatives, Finds, Needing, phrase_source
 
 __all__ = (
-    "EDGE_AFTER", "EDGE_BEFORE", "Alternatives", "Finds", "Needing", "choices", "cue", "decimal_comma", "languages",
-    "marks", "phrases", "remembered", "source", "stopwords", "table", "use", "word", "words",
+    "EDGE_AFTER", "EDGE_BEFORE", "Alternatives", "Finds", "Needing", "choices", "cue", "decimal_comma", "endings",
+    "languages", "marks", "phrases", "remembered", "source", "stopwords", "table", "use", "word", "words",
 )  # fmt: skip
 
 _SHARED = "common"  # words that are no language's own
@@ -100,6 +100,12 @@ def stopwords(lang: str) -> frozenset[str]:
 def marks(lang: str) -> frozenset[str]:
     """Letters and signs that give a language away."""
     return frozenset(table(lang).get("marks", ""))
+
+
+@remembered
+def endings(lang: str) -> tuple[str, ...]:
+    """Endings of longer words that give a language away."""
+    return tuple(table(lang).get("endings", ()))
 
 
 @remembered

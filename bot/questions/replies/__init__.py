@@ -18,6 +18,7 @@ from bot.questions.lexicon import Alternatives
 from bot.questions.text import clean
 
 MAX_REPLY_CHARS = 60  # longer messages are read as questions, not as replies
+_COUNTED = re.compile(r"^\d+\s")  # "20 in total": the count is known from the question
 _BARE = re.compile(r"[^\w/+.,\-]+")
 
 
@@ -59,7 +60,8 @@ def picks(choice: str, text: str, also: Iterable[str] = ()) -> bool:
     if said == choice:
         return True
     options = {bare(word) for word in (*_phrases("choices", choice), *also)}
-    return said in options or _trimmed(said) in options
+    trimmed = _trimmed(said)
+    return said in options or trimmed in options or _COUNTED.sub("", trimmed) in options
 
 
 def _trimmed(said: str) -> str:
