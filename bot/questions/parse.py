@@ -151,7 +151,8 @@ def language_evidence(lang: str, shown: str, folded: str) -> int:
     told = re.findall(r"[a-z]+", folded[:_LANGUAGE_CHARS])
     known, ends, signs = stopwords(lang), endings(lang), marks(lang)
     hits = sum(w in known or (bool(ends) and len(w) >= _ENDING_WORD_CHARS and w.endswith(ends)) for w in told)
-    return hits + 2 * sum(c in signs for c in shown[:_LANGUAGE_CHARS].lower())
+    letters = sum(c in signs for c in shown[:_LANGUAGE_CHARS].lower())
+    return int(hits) + 2 * int(letters)
 
 
 def _words(catalogue: NameSource) -> tuple[DeviceWords, ModelWords]:
