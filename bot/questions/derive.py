@@ -48,7 +48,7 @@ def derive_place(reader: Reader, intent: Intent) -> None:
         fields.setdefault("location", "on_prem")
     if intent == "cost" and "hardware" in fields and "hours" in extra and "budget" not in fields:
         fields.setdefault("location", "cloud")
-    if intent == "unclear" and set(fields) == {"location"}:
+    if intent == "unclear" and fields.get("location") == "on_prem" and len(fields) == 1:
         del fields["location"]  # "what do I buy" says no place
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bot.questions.followup import follow
 from bot.questions.parse import parse
 from bot.questions.replies import picks
 from rules.catalog.catalogue import Catalogue
@@ -38,3 +39,13 @@ def test_a_reply_may_repeat_the_count(said: str) -> None:
 def test_short_messages_keep_their_language(said: str, lang: str) -> None:
     """Endings of Spanish nouns count as evidence; English nouns do not lose theirs."""
     assert parse(said, Catalogue.load()).lang == lang
+
+
+@pytest.mark.parametrize("said", ["in the cloud", "en la nube"])
+def test_a_bare_place_follows_up(said: str) -> None:
+    """A message that only says the cloud changes the place of the question before, and nothing else."""
+    catalogue = Catalogue.load()
+    before = parse("serve llama 3 8b on a 4090", catalogue)
+    merged = follow(before, said, catalogue)
+    assert merged.follows
+    assert merged.parsed.fields == {**before.fields, "location": "cloud"}
