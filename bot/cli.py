@@ -45,7 +45,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "catalog": Command(
         "bot.commands.catalog",
-        "Look up models and devices, or add a team's own.",
+        "Look up models and devices, add a team's own, refresh prices.",
         'gpufit catalog show "llama 3 8b"',
     ),
     "estimate": Command(

@@ -115,10 +115,17 @@ class TeamConstraint:
 
 @dataclass(frozen=True, slots=True)
 class PricePolicy:
-    """Age in days past which a price is called old."""
+    """Age in days past which a price is called old, and what a refresh may bring.
+
+    A fresh price stays between two factors of the one before; a list that confirms less than `refresh_least_share` of
+    the known offers of its providers is called partial.
+    """
 
     stale_after_days: int
     spot_stale_after_days: int
+    refresh_least_factor: float
+    refresh_most_factor: float
+    refresh_least_share: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,15 @@
-"""`gpufit catalog`: look models and devices up; add a team's own."""
+"""`gpufit catalog`: look models and devices up; add a team's own; refresh prices."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bot.commands import catalog_refresh
 from bot.commands.team import add_overrides, folder, team_catalogue
 from bot.errors import BadUsage
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command and its four actions."""
+    """Arguments of the command and its five actions."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     show = actions.add_parser("show", help="everything known of one model or device")
     show.add_argument("name", help='for example "llama 3 8b" or "4090"')
@@ -30,7 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     device.add_argument("name")
     device.add_argument("--like", metavar="DEVICE", help="take what is not set from this known device")
     device.add_argument("--set", metavar="COLUMN=VALUE", action="append", default=[], help="one column of gpus.csv")
-    for action in (show, search, model, device):
+    fresh = actions.add_parser("refresh", help="fresh cloud prices (needs GPUFIT_ALLOW_PRICES=1), or the previous back")
+    catalog_refresh.add_arguments(fresh)
+    for action in (show, search, model, device, fresh):
         add_overrides(action)
         action.add_argument("--json", action="store_true", help="print JSON")
 
@@ -40,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     from bot.sources.errors import SourceError
     from rules.catalog.errors import CatalogError
 
-    act = {"show": _show, "search": _search, "add-model": _add_model, "add-device": _add_device}[args.action]
+    act = _ACTIONS[args.action]
     try:
         found = act(args)
     except (SourceError, CatalogError) as exc:
@@ -49,6 +52,8 @@ def run(args: argparse.Namespace) -> int:
         raise BadUsage("file_unusable", path=str(exc.filename), detail=exc.strerror or "") from exc
     if args.json:
         print(json.dumps(found, ensure_ascii=False, indent=2, default=str))
+    elif args.action == "refresh":
+        print("\n".join(catalog_refresh.text(found, args.lang)))
     else:
         print("\n".join(_text(found)))
     return 0
@@ -150,3 +155,12 @@ def _text(found: Any) -> Iterator[str]:
         for key, value in content.items():
             shown = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
             yield f"{key:22} {shown}"
+
+
+_ACTIONS: dict[str, Callable[[argparse.Namespace], Any]] = {
+    "show": _show,
+    "search": _search,
+    "add-model": _add_model,
+    "add-device": _add_device,
+    "refresh": catalog_refresh.run,
+}

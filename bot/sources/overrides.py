@@ -2,6 +2,7 @@
 
 The directory is `GPUFIT_HOME`, or what `--overrides` names, and may hold `models.jsonl`, `gpus.csv`, `offers.csv` and
 `owned_hosts.csv`. A column that a file does not have is empty; a wrong row is an error that names file and line.
+Prices that `gpufit catalog refresh` brought lie in `offers.refreshed.csv`: before ours, behind the team's own.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ from rules.catalog.accelerators import Accelerator
 from rules.catalog.catalogue import Catalogue, OwnedHost
 from rules.catalog.errors import CatalogError, UnknownName
 from rules.catalog.models import ModelSpec
-from rules.catalog.offers import Offer
+from rules.catalog.offers import Machine, Offer, not_replaced
 
 T = TypeVar("T")
 
 MODELS, DEVICES, OFFERS, OWNED = "models.jsonl", "gpus.csv", "offers.csv", "owned_hosts.csv"
+REFRESHED = "offers.refreshed.csv"
 
 DEVICE_COLUMNS = (
     "name aliases vendor architecture compute_capability tier memory_gib memory_gb_marketed memory_gib_basis "
@@ -73,7 +75,13 @@ def load_overrides(directory: Path, catalogue: Catalogue | None = None) -> Overr
     known = base.with_overrides(accelerators=devices)
     offers = tuple(_csv_rows(directory / OFFERS, OFFER_COLUMNS, lambda row: _offer_row(row, known)))
     owned = tuple(_csv_rows(directory / OWNED, OWNED_COLUMNS, lambda row: _owned_host(row, known)))
-    return Overrides(models, devices, offers, owned)
+    fresh = not_replaced({_machine(row) for row in offers}, refreshed_rows(directory), _machine)
+    return Overrides(models, devices, (*offers, *fresh), owned)
+
+
+def refreshed_rows(directory: Path) -> tuple[dict[str, str], ...]:
+    """The rows of the last price refresh; devices were resolved when it wrote them. Raises `OverrideError`."""
+    return tuple(_csv_rows(directory / REFRESHED, OFFER_COLUMNS, _refreshed_row))
 
 
 def write_model_row(directory: Path, row: Mapping[str, Any]) -> Path:
@@ -115,6 +123,15 @@ def _offer_row(row: dict[str, str], catalogue: Catalogue) -> dict[str, str]:
         row["gpu"] = catalogue.find_accelerator(row["gpu"]).name
     Offer.from_row(row, origin="override")
     return row
+
+
+def _refreshed_row(row: dict[str, str]) -> dict[str, str]:
+    Offer.from_row(row, origin="override")
+    return row
+
+
+def _machine(row: Mapping[str, str]) -> Machine:
+    return row["provider"], row["instance"], row["region"], row["gpu"]
 
 
 def _owned_host(row: Mapping[str, str], catalogue: Catalogue) -> OwnedHost:

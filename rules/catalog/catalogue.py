@@ -21,7 +21,7 @@ from rules.catalog.instances import InstanceIndex, notebook
 from rules.catalog.model_names import ModelIndex, ModelMatch, ModelRows
 from rules.catalog.models import ModelSpec
 from rules.catalog.names import DATA
-from rules.catalog.offers import Offer
+from rules.catalog.offers import Offer, machine_of, not_replaced
 
 AS_OF = date(2026, 11, 30)
 
@@ -126,11 +126,10 @@ class Catalogue:
 
     @cached_property
     def offers(self) -> tuple[Offer, ...]:
-        """Every offer, the team's first; a team's row replaces ours for the same provider, instance and region."""
+        """Every offer, the team's first; a team's row replaces ours of the same machine (see `not_replaced`)."""
         own = [Offer.from_row(row, "override") for row in self._offers]
-        replaced = {(o.provider, o.instance, o.region) for o in own}
-        ours = (Offer.from_row(row) for row in _csv_rows("offers.csv"))
-        return (*own, *(o for o in ours if (o.provider, o.instance, o.region) not in replaced))
+        ours = [Offer.from_row(row) for row in _csv_rows("offers.csv")]
+        return (*own, *not_replaced({machine_of(o) for o in own}, ours, machine_of)) if own else tuple(ours)
 
     @cached_property
     def _cpu_index(self) -> CpuIndex:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal, InvalidOperation
+from typing import TypeAlias, TypeVar
 
 from rules.catalog.errors import CatalogError
+
+T = TypeVar("T")
+Machine: TypeAlias = tuple[str, str, str, str]  # provider, instance, region, device
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +70,28 @@ class Offer:
             )
         except (KeyError, ValueError, AttributeError, TypeError, InvalidOperation) as exc:
             raise CatalogError("offer_row_invalid", row=row.get("instance") or "?", detail=str(exc)) from exc
+
+
+def not_replaced(own: Collection[Machine], rows: Sequence[T], machine: Callable[[T], Machine]) -> Iterator[T]:
+    """Those of `rows` that no machine of `own` stands for: the same provider, instance and region.
+
+    Where several of `rows` share these three (marketplaces list many devices under one name), the device counts too.
+    """
+    places = {place[:3] for place in own}
+    devices: dict[tuple[str, str, str], set[str]] = {}
+    for row in rows:
+        *_, gpu = place = machine(row)
+        devices.setdefault(place[:3], set()).add(gpu)
+    for row in rows:
+        place = machine(row)
+        shared = len(devices[place[:3]]) > 1
+        if not (place in own if shared else place[:3] in places):
+            yield row
+
+
+def machine_of(offer: Offer) -> Machine:
+    """Provider, instance, region and device of an offer."""
+    return offer.provider, offer.instance, offer.region, offer.gpu
 
 
 def _number(text: str) -> float | None:
