@@ -8,6 +8,7 @@ nothing here raises for what a case contains.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +16,8 @@ from typing import Any
 from bot.answers.words import words
 from rules.catalog.accelerators import Accelerator
 from rules.catalog.catalogue import Catalogue
-from rules.catalog.errors import CatalogError
+from rules.catalog.cpus import Cpu
+from rules.catalog.errors import CatalogError, UnknownName
 from rules.catalog.model_names import ModelMatch
 from rules.catalog.models import ModelSpec
 from rules.evidence import CaseError, workload_of
@@ -69,6 +71,8 @@ class Estimator:
         name = case.get("id")
         try:
             workload = workload_of(case)
+            if str(case.get("kind", "")).endswith("_speed"):
+                return {"id": name, **self._speed(workload)}
             plan = self.plan(workload)
         except CaseError as exc:
             return {"id": name, "error": str(exc)}
@@ -95,6 +99,20 @@ class Estimator:
             notes.insert(0, device_note)
         return Plan(workload, match.spec, device, result, fit, tuple(notes))
 
+    def _speed(self, workload: Workload) -> dict[str, Any]:
+        """The answer to a speed case; memory stands beside it where its law applies too."""
+        from bot.estimate_speed import speed_predictions
+
+        figures = speed_predictions(self, workload)
+        try:
+            memory = _answer(self.plan(workload), None)
+        except (CatalogError, UnsupportedWorkload, ArithmeticError, ValueError):
+            memory = {key: value for key, value in _EMPTY.items() if key != "id"}
+        for part, end in (("predicted", "expected"), ("low", "low"), ("high", "high")):
+            told = {key: _figure(getattr(value, end)) for key, value in figures.items()}
+            memory[part] = {**memory[part], **told}
+        return memory
+
     def gpu_class(self, case: Mapping[str, Any]) -> str:
         """`datacenter`, `workstation`, `consumer`, `integrated`, `cpu` or `not known`."""
         if case.get("cpu") and not case.get("gpu"):
@@ -115,6 +133,54 @@ class Estimator:
                 return None, Note("device_unknown", {"device": asked.name})
             generic = self.catalogue.find_accelerator("", asked.memory_gib)
             return generic, Note("device_known_by_memory_alone", {"device": asked.name, "detail": str(exc)})
+
+
+def placed(estimator: Estimator, workload: Workload) -> tuple[Workload, ModelSpec, Accelerator | Cpu | None, int]:
+    """A workload with its format, its model, the device or CPU it names (None: not known) and how many of them.
+
+    Raises `CatalogError` for an unknown model.
+    """
+    catalogue = estimator.catalogue
+    match = catalogue.find_model(workload.model.name, workload.model.params_b, workload.model.active_params_b)
+    workload = _with_implied_format(workload, match)
+    device: Accelerator | Cpu | None = None
+    count = _device_count(workload)
+    if workload.hardware and workload.hardware[0].name:
+        asked = workload.hardware[0]
+        name, sockets = _sockets(asked.name)
+        try:
+            if name != asked.name:
+                raise UnknownName("accelerator", asked.name, ())
+            device = catalogue.find_accelerator(asked.name, asked.memory_gib)
+        except CatalogError:
+            try:
+                device, count = catalogue.find_cpu(name), max(count, sockets)
+            except CatalogError:
+                device = None
+    return workload, match.spec, device, count
+
+
+def host_cpu(estimator: Estimator, workload: Workload) -> tuple[Cpu, int] | None:
+    """The CPU around the accelerators and its sockets, where the workload names one that the catalogue holds."""
+    given = workload.host_cpu if isinstance(workload, InferenceWorkload) else None
+    if given is None:
+        return None
+    name, sockets = _sockets(given.value)
+    try:
+        return estimator.catalogue.find_cpu(name), sockets
+    except CatalogError:
+        return None
+
+
+_SOCKETS = re.compile(r"^(?:cpu:\s*)?(?:(\d)\s*x\s+)?(.*)$", re.IGNORECASE)
+
+
+def _sockets(name: str) -> tuple[str, int]:
+    """ "2x Xeon Gold 6454S" as a CPU's name and its sockets."""
+    found = _SOCKETS.match(name)
+    if found is None or (found.group(1) is None and not name.lower().startswith("cpu:")):
+        return name, 1
+    return found.group(2), int(found.group(1) or 1)
 
 
 _EMPTY: dict[str, Any] = {

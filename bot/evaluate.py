@@ -2,7 +2,7 @@
 
 Reads the same files as `gpufit estimate` (format: tests/accuracy/cases/SCHEMA.md). The estimator sees each case without
 `measured` and `outcome`. Rows of low confidence are predicted and counted apart: headline figures are of high and
-medium. Speed is not predicted yet, so rows of the speed kinds are counted, not scored.
+medium.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Evaluation:
     def plain(self) -> dict[str, Any]:
         """The JSON report."""
         report: dict[str, Any] = {"rows": dict(self.kinds), "kinds": {}}
-        for kind in ("train_memory", "infer_memory"):
+        for kind in _MEASURED_KINDS:
             keys = dict.fromkeys(row.key for row in self.values if row.case["kind"] == kind)
             if keys:
                 report["kinds"][kind] = {
@@ -100,7 +100,7 @@ def evaluate(cases: Iterable[Case], estimator: Estimator | None = None) -> Evalu
         elif kind == "verdict":
             answer = estimator.answer(_hidden(case))
             verdicts.append(Judged(case, str(case["outcome"]), answer.get("outcome"), _why(answer)))
-        elif kind in ("train_memory", "infer_memory"):
+        elif kind in _MEASURED_KINDS:
             values.extend(_scored(case, estimator))
     return Evaluation(tuple(values), tuple(verdicts), kinds, _questions(questions, estimator.catalogue))
 
@@ -117,18 +117,25 @@ def _scored(case: Case, estimator: Estimator) -> list[Scored]:
     answer = estimator.answer(_hidden(case))
     predicted = answer.get("predicted") or {}
     labels = labels_of(case, estimator)
+    keys = SPEED_KEYS if case["kind"].endswith("_speed") else MEMORY_KEYS
     return [
         Scored(case, key, float(value), predicted.get(key), _why(answer), labels)
         for key, value in case["measured"].items()
-        if key in MEMORY_KEYS and value
+        if key in keys and value
     ]
 
 
+_MEASURED_KINDS = ("train_memory", "infer_memory", "train_speed", "infer_speed")
 MEMORY_KEYS = (
     "peak_gib_per_gpu total_gib weights_gib kv_gib compute_buffer_gib kv_cache_tokens non_torch_gib "
     "activation_peak_gib cpu_weights_gib cuda_graph_gib"
 ).split()
 """Measured values that the memory laws predict."""
+SPEED_KEYS = (
+    "tokens_per_s_per_gpu samples_per_s step_s mfu decode_tok_s prefill_tok_s total_tok_s ttft_ms tpot_ms requests_s "
+    "latency_ms prompt_plus_gen_tok_s gen_tok_s_incl_prefill samples_s steps_s realtime_factor encoder_ms"
+).split()
+"""Measured values that the laws of speed predict."""
 
 
 def labels_of(case: Case, estimator: Estimator) -> dict[str, str]:
@@ -140,7 +147,7 @@ def labels_of(case: Case, estimator: Estimator) -> dict[str, str]:
         "devices": "one" if (case.get("n_gpus") or 1) == 1 else "several",
         "domain": str(case.get("domain") or "llm"),
     }
-    if case["kind"] == "train_memory":
+    if case["kind"].startswith("train_"):
         labels["method"] = str(case.get("method"))
         labels["sharded"] = "sharded" if sharded(case) else "one device"
         labels["framework"] = str(case.get("framework"))

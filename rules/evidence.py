@@ -30,7 +30,7 @@ _SAME_INFERENCE = (
     "engine weights_format kv_dtype context input_len output_len batch concurrency max_num_seqs tp pp ep dp_attention "
     "experts_on_cpu experts_on_gpu gpu_memory_utilization mem_fraction_static cuda_graphs flash_attention n_ubatch "
     "n_batch mla_mode full_logits block_size split_mode kernel offload bits_per_weight file_gib draft_model_gib "
-    "image_size frames steps text_encoder_format vae_slicing compile devices_summed"
+    "kv_depth cpu_threads backend image_size frames steps text_encoder_format vae_slicing compile devices_summed"
 ).split()
 _RENAMED_INFERENCE = {
     "framework_version": "engine_version",
@@ -68,6 +68,7 @@ def workload_of(case: Mapping[str, Any]) -> Workload:
     try:
         if not training:
             fields.setdefault("engine", _given(case.get("framework")))
+            fields.setdefault("host_cpu", _given(_host_cpu(case.get("gpu"))))
             _cuda_graphs(case, fields)
             return read(InferenceWorkload, fields)
         _training_words(case, fields)
@@ -78,6 +79,11 @@ def workload_of(case: Mapping[str, Any]) -> Workload:
 
 def _given(value: Any) -> dict[str, Any] | None:
     return None if value is None else {"value": value}
+
+
+def _host_cpu(machine: Any) -> str | None:
+    """The CPU in "RTX 4090 + 2x Xeon Gold 6454S"."""
+    return machine.partition(" + ")[2] or None if isinstance(machine, str) else None
 
 
 def _month(source: Any) -> str | None:

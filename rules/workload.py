@@ -183,6 +183,10 @@ class InferenceWorkload:
     mla_mode: Given[int] | None = None
     full_logits: Given[bool] | None = None
     block_size: Given[int] | None = None
+    kv_depth: Given[int] | None = None  # tokens already cached when the measured part starts
+    cpu_threads: Given[int] | None = None
+    host_cpu: Given[str] | None = None  # of the machine around the accelerator; "2x Xeon …" for two sockets
+    backend: Given[str] | None = None  # of engines that have several: cuda | vulkan | rocm | metal | cpu
     split_mode: Given[str] | None = None
     kernel: Given[str] | None = None
     offload: Given[str] | None = None  # none | model_cpu | sequential_cpu

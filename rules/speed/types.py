@@ -45,7 +45,8 @@ class InferenceSpeed:
 
     `decode_tok_s` and `tpot_s` are of one stream at `concurrency`; `total_tok_s` is generated tokens of all streams
     with the prefill of new requests interleaved; `ttft_s` is without queueing. `samples_s` are inputs of an encoder,
-    images of a vision or diffusion model; `realtime_factor` is seconds of audio in a second of work.
+    images of a vision or diffusion model; `realtime_factor` is seconds of audio in a second of work and
+    `encoder_s` the time of an encoder that a decoder follows.
     """
 
     concurrency: int = 1
@@ -59,6 +60,7 @@ class InferenceSpeed:
     samples_s: Figure | None = None
     steps_s: Figure | None = None
     realtime_factor: Figure | None = None
+    encoder_s: Figure | None = None
     roofline: tuple[Roofline, ...] = ()
     source: Source = "fitted"
     notes: tuple[Note, ...] = ()

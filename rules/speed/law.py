@@ -1,0 +1,32 @@
+"""The law of speed: one entry for every kind of workload, as `rules.memory.law` is for bytes."""
+
+from __future__ import annotations
+
+from rules.catalog.accelerators import Accelerator
+from rules.catalog.cpus import Cpu
+from rules.catalog.models import ModelSpec
+from rules.memory.errors import UnsupportedWorkload
+from rules.speed.types import Speed
+from rules.workload import TrainingWorkload, Workload
+
+
+def speed(
+    workload: Workload,
+    model: ModelSpec,
+    device: Accelerator | Cpu,
+    count: int,
+    host: tuple[Cpu, int] | None = None,
+) -> Speed:
+    """Speed of `workload` on `count` devices (sockets of a CPU); `host` is the CPU around accelerators, if it matters.
+
+    Raises `UnsupportedWorkload` where a rate of the device or a figure of the model is not known.
+    """
+    if isinstance(workload, TrainingWorkload):
+        from rules.speed.training.law import training_speed
+
+        return training_speed(workload, model, device, count)
+    if model.domain == "llm":
+        from rules.speed.llm.law import llm_speed
+
+        return llm_speed(workload, model, device, count, host)
+    raise UnsupportedWorkload("speed_domain_without_law", domain=model.domain)
