@@ -27,7 +27,7 @@ from rules.catalog.cpus import Cpu
 from rules.catalog.errors import CatalogError
 from rules.evidence import workload_of
 from rules.memory.errors import UnsupportedWorkload
-from rules.speed.training.constants import PRIORS
+from rules.speed.training.constants import PRIORS, constants
 from rules.speed.training.law import group_of, run_of
 from rules.speed.training.seconds import seconds
 from rules.speed.training.work import Work
@@ -93,9 +93,9 @@ def rows(path: Path = CASES) -> Iterator[Row]:
         )
 
 
-def predicted(row: Row, constants: Mapping[str, float]) -> float:
+def predicted(row: Row, values: Mapping[str, float]) -> float:
     """What the law says for the row, in the row's own unit."""
-    parts = seconds(row.work, constants)
+    parts = seconds(row.work, values)
     if row.key == "step_s":
         return parts.step
     rate = parts.tokens / row.work.split / parts.step
@@ -126,6 +126,11 @@ def fit(found: list[Row]) -> dict[str, float]:
         residuals, np.minimum(start, most - 1e-6), bounds=(-np.inf, most), loss="soft_l1", max_nfev=60
     )
     return {name: float(math.exp(value)) for name, value in zip(names, solved.x, strict=True)}
+
+
+def standing() -> list[tuple[str, str, str, float, float]]:
+    """(source, case, key, predicted, measured) of every row, by the constants in use."""
+    return [(row.source, row.case, row.key, predicted(row, constants()), row.measured) for row in rows()]
 
 
 @cache

@@ -91,11 +91,12 @@ def run_of(
     machine = machine_of(device, max(1, count)) if cpu else machine_of(device)
     setup = settled(workload, model, None if isinstance(device, Cpu) else device)
     compute = _text(workload.compute_dtype) or ""
-    if cpu and not machine.peak(16) > machine.fp32:
+    if cpu and not ("16" in compute and machine.peak(16) > machine.fp32):
         compute, setup.compute_bytes = "fp32", 4.0
     accelerator = None if isinstance(device, Cpu) else device
     framework = _text(workload.framework) or ""
-    return work_of(setup, machine, accelerator, compute, framework, _accumulation(workload, setup)), setup
+    capped = not setup.packed and workload.dataset_samples is None  # samples that are counted have the length told
+    return work_of(setup, machine, accelerator, compute, framework, _accumulation(workload, setup), capped), setup
 
 
 def cpu_constants() -> dict[str, float]:

@@ -30,7 +30,7 @@ class Seconds:
 def seconds(w: Work, c: Mapping[str, float]) -> Seconds:
     """The parts of a step and its whole."""
     m = w.machine
-    reach = 1.0 if w.packed else c["reach"]
+    reach = c["reach"] if w.capped else 1.0
     share = c["share"] * (m.peak(16) / _REFERENCE_PEAK) ** -c["narrow"]
     if m.memory != "hbm":
         share *= c["graphics_card"]

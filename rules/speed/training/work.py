@@ -55,13 +55,20 @@ class Work:
     width_degree: int
     bubble: float
     packed: bool
+    capped: bool  # the length is one that samples are cut at, so that most are shorter
     tuned: bool  # a stack of hand-written kernels for training (Megatron and its kin)
     benchmark: bool  # the maker's own performance recipes (NeMo, Megatron-Bridge): graphs captured, traffic overlapped
     vendor: str
 
 
 def work_of(
-    s: Setup, machine: Machine, device: Accelerator | None, compute: str, framework: str, accumulation: float
+    s: Setup,
+    machine: Machine,
+    device: Accelerator | None,
+    compute: str,
+    framework: str,
+    accumulation: float,
+    capped: bool,
 ) -> Work:
     """The work of a resolved setup. `compute` is the type that products run in, as the user or the recipe names it."""
     plan, shape, fixed = s.plan, s.shape, given()["work"]
@@ -127,6 +134,7 @@ def work_of(
         width_degree=plan.tp,
         bubble=(plan.pp - 1) / (max(1.0, accumulation) * max(1, plan.vp)),
         packed=s.packed,
+        capped=capped,
         tuned=s.recipe.family == "megatron" or s.recipe.name == "llm.c",
         benchmark="nemo" in framework or "bridge" in framework,
         vendor=machine.vendor,
