@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from pathlib import Path
 
+from bot.commands import picture
 from bot.commands.team import add_overrides, team_catalogue, team_policy
 from bot.errors import BadUsage
 
@@ -16,6 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print what was understood and the whole advice as JSON")
     parser.add_argument("--lang", choices=("en", "es"), help="language of the answer (default: that of the question)")
     parser.add_argument("--plain", action="store_true", help="no colour, ASCII only")
+    parser.add_argument("--chart", metavar="FILE", type=Path, help="also draw the memory breakdown (.png or .svg)")
     add_overrides(parser)
 
 
@@ -27,10 +30,14 @@ def run(args: argparse.Namespace) -> int:
     question = " ".join(args.question)
     if not question.strip():
         raise BadUsage("usage_empty_question")
+    if args.chart:
+        picture.check(args.chart)
     catalogue = team_catalogue(args.overrides)
     answered = answer(question, catalogue=catalogue, policy=team_policy(args.overrides), lang=args.lang)
     if args.json:
         print(json.dumps(answered.json(), ensure_ascii=False, indent=2))
     else:
         sys.stdout.write(answered.text(terminal(args.plain)))
+    if args.chart:
+        picture.save(args.chart, answered)
     return answered.exit_code
