@@ -2,7 +2,8 @@
 
 Operations follow the counts of the field (EleutherAI, Transformer Math 101; Korthikanti et al. 2022): a trained weight
 costs 6 a token, a frozen one 4, recomputation 2 more; attention 12 L h s a token with recomputation left out, and half
-of that where a fused kernel skips what the causal mask hides. `mfu` counts the same without recomputation.
+of that where a fused kernel skips what the causal mask hides. MFU counts, as published figures do (PaLM; llm-foundry),
+the whole square of attention and no recomputation.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def work_of(
     width = shape.attention_layers * (shape.query + shape.value)
     forward_attention = 2.0 * width * tokens * seen * (0.5 if shape.causal and flash else 1.0)
     attention = forward_attention * (3.0 + again)
-    useful = dense - head_ops * (1 - 1 / plan.pp) + experts + 3.0 * forward_attention
+    useful = dense - head_ops * (1 - 1 / plan.pp) + experts + 6.0 * width * tokens * seen
     useful -= 2.0 * again * (shape.dense_blocks + active_experts) * tokens
     passes = 3.0 + again
     inner = shape.intermediate * (shape.layers - shape.moe_layers) + shape.moe_layers * (

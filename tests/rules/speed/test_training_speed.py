@@ -181,7 +181,7 @@ def test_figures_of_one_run_agree() -> None:
     assert told.mfu
     assert told.step_s.expected * told.samples_per_s.expected == pytest.approx(2 * 4 * 8)
     assert told.host_tokens_per_s == pytest.approx(8 * told.tokens_per_s_per_device.expected)
-    per_token = 6 * 7.5e9 + 6 * 32 * 4096 * 4096
+    per_token = 6 * 7.5e9 + 12 * 32 * 4096 * 4096
     assert told.mfu.expected == pytest.approx(told.tokens_per_s_per_device.expected * per_token / 989e12, rel=0.02)
 
 
