@@ -102,7 +102,7 @@ def run_of(
 def cpu_constants() -> dict[str, float]:
     """The constants of the law for a CPU: assumed shares of its peaks."""
     cpu = given()["cpu"]
-    fixed = {"share": cpu["compute_share"], "narrow": 0.0, "graphics_card": 1.0, "full_precision": 1.0, "experts": 1.0}
+    fixed = {"share": cpu["compute_share"], "narrow": 0.0, "experts": 1.0}
     return {**constants(), **fixed, "traffic": constants()["traffic"] / cpu["bandwidth_share"]}
 
 

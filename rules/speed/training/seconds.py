@@ -1,11 +1,12 @@
 """Seconds of one pass and one step of training, from the work and the constants of the fit.
 
 What runs on the device one after the other is added; the launching of kernels and the traffic of shards run beside it
-and cost their excess (a power mean, so that equal terms hide each other only partly).
+and cost their excess (a root of squares, so that equal terms hide each other only partly).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -32,12 +33,10 @@ def seconds(w: Work, c: Mapping[str, float]) -> Seconds:
     m = w.machine
     reach = c["reach"] if w.capped else 1.0
     share = c["share"] * (m.peak(16) / _REFERENCE_PEAK) ** -c["narrow"]
-    if m.memory != "hbm":
-        share *= c["graphics_card"]
     share *= c["benchmark"] if w.benchmark else 1.0
     share *= (c["tuned"] if w.tuned else 1.0) * (c["other_vendor"] if w.vendor not in ("nvidia", "") else 1.0)
     share = min(0.95, share * w.width_degree ** -c["slimmer"])
-    typed = share * {4: c["four_bit"], 8: c["eight_bit"], 32: c["full_precision"]}.get(w.bits, 1.0)
+    typed = share * {4: c["four_bit"], 8: c["eight_bit"]}.get(w.bits, 1.0)
     compute = (w.dense_ops / typed + w.expert_ops / (typed * c["experts"])) / w.peak * reach
     attention_peak = m.peak(16) if w.bits < 16 else w.peak
     compute += w.attention_ops * reach * reach / (attention_peak * share * c["attention"])
@@ -51,8 +50,7 @@ def seconds(w: Work, c: Mapping[str, float]) -> Seconds:
     shards = (w.sharded_sent + w.step_sent / w.accumulation) / link
     layers_sent = w.width_sent * reach / (w.width_link * c["width"] or 1.0)
     device = compute + bandwidth + layers_sent
-    order = 1.0 + c["beside"]
-    one = (device**order + launches**order + shards**order) ** (1 / order)
+    one = math.sqrt(device**2 + launches**2 + shards**2)
     step = one * (w.accumulation + w.bubble * w.accumulation) + w.step_bytes / m.bandwidth
     step += w.host_step_bytes / link
     real = reach * (1.0 if w.packed or w.batch <= 1 else c["filled"])
