@@ -129,6 +129,57 @@ class PricePolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class RentalPolicy:
+    """How rented time is counted; the work that reclaimed spot machines lose is an operator's assumption."""
+
+    hours_per_month: float
+    spot_lost_work_share: float
+    marketplaces: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CurrencyPolicy:
+    """Exchange rates of one day."""
+
+    as_of: str
+    usd_per_eur: float
+    usd_per_gbp: float
+    mxn_per_usd: float
+
+
+@dataclass(frozen=True, slots=True)
+class OwnershipPolicy:
+    """Defaults of owning; three numbers are low, expected and high. Money is USD, power watts, life months.
+
+    `power_*` are shares of a card's board power under load; `residual_year_*` are shares of the purchase price.
+    """
+
+    life_months: int
+    cost_of_capital: tuple[float, ...]
+    residual_year_1: tuple[float, ...]
+    residual_year_2: tuple[float, ...]
+    residual_year_3: tuple[float, ...]
+    residual_year_4: tuple[float, ...]
+    price_spread_share: float
+    desktop_host_usd: tuple[float, ...]
+    server_host_usd: tuple[float, ...]
+    devices_per_desktop: int
+    devices_per_server: int
+    desktop_host_watts: tuple[float, ...]
+    server_host_watts: tuple[float, ...]
+    psu_efficiency: float
+    power_desktop: tuple[float, ...]
+    power_training: tuple[float, ...]
+    power_serving: tuple[float, ...]
+    pue_office: float
+    pue_server_room: float
+    colocation_usd_per_kw_month: tuple[float, ...]
+    maintenance_share_per_year: tuple[float, ...]
+    cloud_price_change_share: float
+    hours_change_share: float
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """All sections of the policy file."""
 
@@ -142,6 +193,9 @@ class Policy:
     prices: PricePolicy
     traffic: TrafficPolicy
     capacity: CapacityPolicy
+    rental: RentalPolicy
+    currency: CurrencyPolicy
+    ownership: OwnershipPolicy
     constraints: tuple[TeamConstraint, ...] = ()
 
 
@@ -156,11 +210,14 @@ _SECTIONS: dict[str, type] = {
     "prices": PricePolicy,
     "traffic": TrafficPolicy,
     "capacity": CapacityPolicy,
+    "rental": RentalPolicy,
+    "currency": CurrencyPolicy,
+    "ownership": OwnershipPolicy,
 }
 _CONSTRAINTS = "constraint"
 
 
-_TEXTS = frozenset(("vendors", "not_sold_alone", "not_unasked", "reference"))
+_TEXTS = frozenset(("vendors", "not_sold_alone", "not_unasked", "reference", "as_of", "marketplaces"))
 
 
 @cache

@@ -18,10 +18,12 @@ from rules.catalog.accelerator_names import AcceleratorIndex
 from rules.catalog.accelerators import Accelerator
 from rules.catalog.cpus import Cpu, CpuIndex
 from rules.catalog.instances import InstanceIndex, notebook
+from rules.catalog.managed import ManagedPrice
 from rules.catalog.model_names import ModelIndex, ModelMatch, ModelRows
 from rules.catalog.models import ModelSpec
 from rules.catalog.names import DATA
-from rules.catalog.offers import Offer, machine_of, not_replaced
+from rules.catalog.offers import Offer, later, machine_of, not_replaced
+from rules.catalog.ownership import OwnershipFact, OwnershipFacts
 
 AS_OF = date(2026, 11, 30)
 
@@ -53,8 +55,10 @@ class Catalogue:
         accelerators: Sequence[Mapping[str, str]] = (),
         offers: Sequence[Mapping[str, str]] = (),
         owned: Sequence[OwnedHost] = (),
+        refreshed: Sequence[Mapping[str, str]] = (),
     ) -> None:
         self._models, self._accelerators, self._offers = tuple(models), tuple(accelerators), tuple(offers)
+        self._refreshed = tuple(refreshed)
         self.owned: tuple[OwnedHost, ...] = tuple(owned)
 
     @staticmethod
@@ -68,13 +72,18 @@ class Catalogue:
         accelerators: Sequence[Mapping[str, str]] = (),
         offers: Sequence[Mapping[str, str]] = (),
         owned: Sequence[OwnedHost] = (),
+        refreshed: Sequence[Mapping[str, str]] = (),
     ) -> Catalogue:
-        """A catalogue in which these rows come before ours and replace rows of the same id, name or instance."""
+        """A catalogue in which these rows come before ours and replace rows of the same id, name or instance.
+
+        `refreshed` are offers of a price refresh: they come behind the team's own and before our older ones.
+        """
         return Catalogue(
             models=(*models, *self._models),
             accelerators=(*accelerators, *self._accelerators),
             offers=(*offers, *self._offers),
             owned=(*owned, *self.owned),
+            refreshed=(*refreshed, *self._refreshed),
         )
 
     @property
@@ -85,7 +94,7 @@ class Catalogue:
     @property
     def version(self) -> str:
         """The date of the facts, with a mark where a team's rows were added."""
-        own = bool(self._models or self._accelerators or self._offers or self.owned)
+        own = bool(self._models or self._accelerators or self._offers or self._refreshed or self.owned)
         return f"{AS_OF.isoformat()}{'+team' if own else ''}"
 
     @cached_property
@@ -126,10 +135,28 @@ class Catalogue:
 
     @cached_property
     def offers(self) -> tuple[Offer, ...]:
-        """Every offer, the team's first; a team's row replaces ours of the same machine (see `not_replaced`)."""
+        """Every offer, the team's first; a team's row replaces ours of the same machine (see `not_replaced`).
+
+        Of a refreshed row and ours for the same machine the later counts.
+        """
         own = [Offer.from_row(row, "override") for row in self._offers]
+        fresh = [Offer.from_row(row, "refreshed") for row in self._refreshed]
         ours = [Offer.from_row(row) for row in _csv_rows("offers.csv")]
-        return (*own, *not_replaced({machine_of(o) for o in own}, ours, machine_of)) if own else tuple(ours)
+        if fresh:
+            fresh, ours = later(fresh, ours)
+        if own:
+            fresh, ours = (list(not_replaced({machine_of(o) for o in own}, rows, machine_of)) for rows in (fresh, ours))
+        return (*own, *fresh, *ours)
+
+    @cached_property
+    def managed(self) -> tuple[ManagedPrice, ...]:
+        """Every managed and serverless price."""
+        return tuple(ManagedPrice.from_row(row) for row in _csv_rows("managed.csv"))
+
+    @cached_property
+    def ownership(self) -> OwnershipFacts:
+        """What owning costs: electricity, hosts, colocation, residual values, exchange rates."""
+        return OwnershipFacts([OwnershipFact.from_row(row) for row in _csv_rows("ownership.csv")])
 
     @cached_property
     def _cpu_index(self) -> CpuIndex:

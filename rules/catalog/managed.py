@@ -1,0 +1,71 @@
+"""Managed and serverless prices: one `ManagedPrice` per row of `data/managed.csv`. USD before tax."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal, InvalidOperation
+
+from rules.catalog.errors import CatalogError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManagedPrice:
+    """One dated price; `kind` says of what: `tokens`, `image`, `audio_seconds`, `gpu_seconds`, `gpu_hours`, or a
+    discount or interruption band in per cent. `catalog_id` is a model's Hub id or an accelerator's name.
+    """
+
+    kind: str
+    provider: str
+    product: str
+    catalog_id: str = ""
+    input_usd_per_million_tokens: Decimal | None = None
+    output_usd_per_million_tokens: Decimal | None = None
+    usd_per_second: Decimal | None = None
+    usd_per_hour: Decimal | None = None
+    usd_per_image: Decimal | None = None
+    percent_low: Decimal | None = None
+    percent_high: Decimal | None = None
+    price_date: date | None = None
+    source: str = ""
+    note: str = ""
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, str]) -> ManagedPrice:
+        """Builds one price from a CSV row; raises `CatalogError` naming the product and what is wrong."""
+        try:
+            return cls(
+                kind=row["kind"],
+                provider=row["provider"],
+                product=row["model"],
+                catalog_id=row["catalog_id"],
+                input_usd_per_million_tokens=_money(row["input_usd_per_mtok"]),
+                output_usd_per_million_tokens=_money(row["output_usd_per_mtok"]),
+                usd_per_second=_money(row["usd_per_second"]),
+                usd_per_hour=_money(row["usd_per_hour"]),
+                usd_per_image=_money(row["usd_per_image"]),
+                percent_low=_money(row["percent_low"]),
+                percent_high=_money(row["percent_high"]),
+                price_date=_date(row["as_of"]),
+                source=row["source"],
+                note=row["note"],
+            )
+        except (KeyError, ValueError, AttributeError, TypeError, InvalidOperation) as exc:
+            raise CatalogError("managed_row_invalid", row=row.get("model") or "?", detail=str(exc)) from exc
+
+
+def _money(text: str) -> Decimal | None:
+    if not text:
+        return None
+    value = Decimal(text)
+    if not (value.is_finite() and value >= 0):
+        raise ValueError(f"{text!r} is not an amount")
+    return value
+
+
+def _date(text: str) -> date | None:
+    """A full date, or the first day of the month or year where no more is known."""
+    if not text:
+        return None
+    return date.fromisoformat(text + "-01-01"[len(text) - 4 :])
