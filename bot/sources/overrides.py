@@ -2,7 +2,7 @@
 
 The directory is `GPUFIT_HOME`, or what `--overrides` names, and may hold `models.jsonl`, `gpus.csv`, `offers.csv` and
 `owned_hosts.csv`. A column that a file does not have is empty; a wrong row is an error that names file and line.
-Prices that `gpufit catalog refresh` brought lie in `offers.refreshed.csv`: before ours, behind the team's own.
+Prices of `gpufit catalog refresh` lie in `offers.refreshed.csv`: behind the team's own, before our older ones.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rules.catalog.accelerators import Accelerator
 from rules.catalog.catalogue import Catalogue, OwnedHost
 from rules.catalog.errors import CatalogError, UnknownName
 from rules.catalog.models import ModelSpec
-from rules.catalog.offers import Machine, Offer, not_replaced
+from rules.catalog.offers import Offer
 
 T = TypeVar("T")
 
@@ -51,12 +51,13 @@ class Overrides:
     devices: tuple[Mapping[str, str], ...] = ()
     offers: tuple[Mapping[str, str], ...] = ()
     owned: tuple[OwnedHost, ...] = ()
+    refreshed: tuple[Mapping[str, str], ...] = ()
 
     def over(self, catalogue: Catalogue) -> Catalogue:
         """The catalogue with these rows in front; the same object where there are none."""
-        if not (self.models or self.devices or self.offers or self.owned):
+        if not (self.models or self.devices or self.offers or self.owned or self.refreshed):
             return catalogue
-        return catalogue.with_overrides(self.models, self.devices, self.offers, self.owned)
+        return catalogue.with_overrides(self.models, self.devices, self.offers, self.owned, self.refreshed)
 
 
 def home_directory(environment: Mapping[str, str] = os.environ) -> Path:
@@ -75,8 +76,7 @@ def load_overrides(directory: Path, catalogue: Catalogue | None = None) -> Overr
     known = base.with_overrides(accelerators=devices)
     offers = tuple(_csv_rows(directory / OFFERS, OFFER_COLUMNS, lambda row: _offer_row(row, known)))
     owned = tuple(_csv_rows(directory / OWNED, OWNED_COLUMNS, lambda row: _owned_host(row, known)))
-    fresh = not_replaced({_machine(row) for row in offers}, refreshed_rows(directory), _machine)
-    return Overrides(models, devices, (*offers, *fresh), owned)
+    return Overrides(models, devices, offers, owned, refreshed_rows(directory))
 
 
 def refreshed_rows(directory: Path) -> tuple[dict[str, str], ...]:
@@ -128,10 +128,6 @@ def _offer_row(row: dict[str, str], catalogue: Catalogue) -> dict[str, str]:
 def _refreshed_row(row: dict[str, str]) -> dict[str, str]:
     Offer.from_row(row, origin="override")
     return row
-
-
-def _machine(row: Mapping[str, str]) -> Machine:
-    return row["provider"], row["instance"], row["region"], row["gpu"]
 
 
 def _owned_host(row: Mapping[str, str], catalogue: Catalogue) -> OwnedHost:

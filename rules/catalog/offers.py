@@ -89,6 +89,21 @@ def not_replaced(own: Collection[Machine], rows: Sequence[T], machine: Callable[
             yield row
 
 
+def later(fresh: Sequence[Offer], ours: Sequence[Offer]) -> tuple[list[Offer], list[Offer]]:
+    """Both lists without the offers that the other has of the same machine and count at a later date.
+
+    On one date the fresh one counts; so does the dated one where the other has no date.
+    """
+    ours_at = {(machine_of(o), o.n_gpus): _last_date(o) for o in ours}
+    kept = [o for o in fresh if _last_date(o) >= ours_at.get((machine_of(o), o.n_gpus), date.min)]
+    replaced = {(machine_of(o), o.n_gpus) for o in kept}
+    return kept, [o for o in ours if (machine_of(o), o.n_gpus) not in replaced]
+
+
+def _last_date(offer: Offer) -> date:
+    return max(offer.price_date or date.min, offer.spot_date or date.min)
+
+
 def machine_of(offer: Offer) -> Machine:
     """Provider, instance, region and device of an offer."""
     return offer.provider, offer.instance, offer.region, offer.gpu

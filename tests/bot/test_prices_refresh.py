@@ -120,6 +120,18 @@ def test_the_teams_own_contract_stays_in_front(tmp_path: Path) -> None:
     assert len(prices(tmp_path)) == len(LAMBDA)
 
 
+def test_a_newer_package_wins_over_an_old_refresh() -> None:
+    """Of a refreshed price and a packaged one the later counts, so that an update of the product is not held back."""
+    catalogue = Catalogue.load()
+    old, new = dearer("1.1", date(2020, 1, 1)), dearer("1.2")
+    packaged = {o.instance: o.on_demand_usd_per_hour for o in catalogue.offers if o.provider == "lambda"}
+    for rows, factor in ((old, Decimal(1)), (new, Decimal("1.2"))):
+        offers = catalogue.with_overrides(refreshed=rows).offers
+        found = {o.instance: o.on_demand_usd_per_hour for o in offers if o.provider == "lambda"}
+        assert found == {name: price * factor for name, price in packaged.items() if price}
+        assert len(offers) == len(catalogue.offers)
+
+
 def test_files_are_the_owners_and_the_old_one_is_kept(tmp_path: Path) -> None:
     """Mode 0600, no file left aside; the second refresh keeps the first, and revert exchanges them, twice."""
     first, second = dearer("1.1"), dearer("1.2")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from datetime import date
 from decimal import Decimal
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -19,7 +21,13 @@ from bot.sources.overrides import OFFER_COLUMNS
 from bot.sources.prices.azure import AzurePrices
 from bot.sources.prices.csv_list import CsvFile, CsvPrices
 from bot.sources.prices.download import MIB, Downloader, Limits
-from bot.sources.prices.errors import PriceError, PricesMalformed, PricesTooLarge, PricesUnreachable
+from bot.sources.prices.errors import (
+    PriceError,
+    PricesMalformed,
+    PricesNotInstalled,
+    PricesTooLarge,
+    PricesUnreachable,
+)
 from bot.sources.prices.gpuhunt_catalog import GpuhuntPrices
 from bot.sources.prices.port import Answer, PriceSource
 from rules.catalog.catalogue import Catalogue
@@ -269,6 +277,7 @@ def test_gpuhunt_items_become_offers() -> None:
         Item(),
         Item(spot=True, price=0.5),
         Item(provider="azure", instance_name=NC24, location="eastus", gpu_name="A100", gpu_memory=80.0, price=3.6),
+        Item(gpu_name="H100", gpu_memory=80.0, instance_name="gpu_1x_h100_pcie_new"),
         Item(gpu_name="Unheard Of 9000", instance_name="odd"),
     ]
     rows = {row["instance"]: row for row in ask(GpuhuntPrices(Catalogue.load(), lambda: found)).rows}
@@ -276,6 +285,38 @@ def test_gpuhunt_items_become_offers() -> None:
     assert (rows["gpu_1x_new"]["region"], rows["gpu_1x_new"]["gpu"]) == ("us-east-1", "A10")
     assert (rows["gpu_1x_new"]["on_demand_usd_h"], rows["gpu_1x_new"]["spot_usd_h"]) == ("1.25", "0.5")
     assert rows[NC24]["gpu"] == "A100 80GB PCIe"  # the form factor is the catalogue's
+    assert rows["gpu_1x_h100_pcie_new"]["gpu"] == "H100 80GB PCIe"
     assert rows["odd"]["gpu"] == "Unheard Of 9000"
     with pytest.raises(PricesMalformed):
         ask(GpuhuntPrices(Catalogue.load(), list))
+
+
+def test_azure_ends_in_time() -> None:
+    """Many questions that are each answered in time still end together, after a limit of their own."""
+    now = iter(range(0, 10_000, 100))
+    patient = Downloader(Limits(deadline_s=1e6), clock=lambda: float(next(now)))
+    with serving() as server:
+        server.says(page(item()))
+        with pytest.raises(PricesUnreachable, match="not finished after 300 s"):
+            ask(AzurePrices(server.url, patient))
+
+
+def test_a_secure_list_stays_secure() -> None:
+    """A redirect from https to http is refused."""
+    with pytest.raises(PricesUnreachable, match="redirect to http"):
+        Downloader().next_url("https://prices.example/a", "http://prices.example/a", 1, "csv")
+    assert Downloader().next_url("https://prices.example/a", "/b", 1, "csv") == "https://prices.example/b"
+
+
+def test_gpuhunt_missing_or_failing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the package, and where it fails, the error is one of ours; with it, its default catalogue is asked."""
+    source = GpuhuntPrices(Catalogue.load())
+    monkeypatch.setitem(sys.modules, "gpuhunt", None)
+    with pytest.raises(PricesNotInstalled):
+        ask(source)
+    module = ModuleType("gpuhunt")
+    monkeypatch.setitem(sys.modules, "gpuhunt", module)
+    with pytest.raises(PricesUnreachable, match="AttributeError"):
+        ask(source)
+    module.default_catalog = lambda: SimpleNamespace(query=lambda: [Item()])  # type: ignore[attr-defined]
+    assert ask(source).rows[0]["instance"] == "gpu_1x_new"

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from bot.sources.prices.download import Downloader
-from bot.sources.prices.errors import PricesMalformed
+from bot.sources.prices.errors import PricesMalformed, PricesUnreachable
 from bot.sources.prices.port import Answer, Progress, row_of
 from rules.catalog.offers import Offer
 
@@ -32,6 +32,7 @@ class AzurePrices:
 
     url: str = URL
     downloader: Downloader = field(default_factory=Downloader)
+    longest_s: float = 300.0  # for all questions together
 
     @property
     def name(self) -> str:
@@ -41,9 +42,12 @@ class AzurePrices:
     def offers(self, known: Sequence[Offer], today: date, progress: Progress) -> Answer:
         """The known Azure instances that still have a price, at today's prices in USD."""
         rows = []
+        ends = self.downloader.clock() + self.longest_s
         for offer in known:
             if offer.provider != PROVIDER or not offer.instance.startswith("Standard_"):
                 continue
+            if self.downloader.clock() > ends:
+                raise PricesUnreachable(self.name, f"not finished after {self.longest_s:g} s")
             found: dict[str, Decimal] = {}
             for item in self._items(offer.instance, offer.region, progress):
                 column, price = _priced(item)

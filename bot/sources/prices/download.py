@@ -55,7 +55,7 @@ class Downloader:
                         told = response.headers.get("retry-after", "")
                     if 300 <= status < 400 and place:
                         redirects += 1
-                        url = self._next(url, place, redirects, source)
+                        url = self.next_url(url, place, redirects, source)
                     elif status in _RETRIED and retries < self.limits.retries:
                         retries += 1
                         self._wait(told, retries, ends, source, status)
@@ -77,7 +77,8 @@ class Downloader:
             progress(source, len(body))
         return bytes(body)
 
-    def _next(self, url: str, place: str, redirects: int, source: str) -> str:
+    def next_url(self, url: str, place: str, redirects: int, source: str) -> str:
+        """Where a redirect leads: never from https to less, never to another scheme, never endlessly."""
         if redirects > self.limits.redirects:
             raise PricesUnreachable(source, "too many redirects")
         target = urljoin(url, place)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -15,6 +16,8 @@ from rules.catalog.offers import Offer
 
 _Machine: TypeAlias = tuple[str, str, str, str, int]  # provider, instance, region, device, how many
 _Machines: TypeAlias = Mapping[_Machine, dict[bool, Any]]  # the cheapest item of each, by whether it is spot
+
+_FORM_FACTOR = re.compile(r"pcie|sxm|nvl")
 
 # Names of providers where gpuhunt's differ from ours.
 _PROVIDERS = {"lambdalabs": "lambda", "vastai": "vast-ai", "jarvislabs": "jarvis-labs"}
@@ -86,7 +89,7 @@ class GpuhuntPrices:
             "provider": provider,
             "instance": instance,
             "region": region,
-            "gpu": like.gpu if like else self._device(gpu, item.gpu_memory),
+            "gpu": like.gpu if like else self._device(gpu, item.gpu_memory, instance),
             "n_gpus": f"{like.n_gpus:g}" if like else str(count),
             "vcpus": str(item.cpu or ""),
             "ram_gib": f"{item.memory:g}" if item.memory else "",
@@ -99,14 +102,19 @@ class GpuhuntPrices:
         }
         return row
 
-    def _device(self, name: str, memory_gb: float | None) -> str:
-        """Our name of a device; the name as it came where none is known, which the check then refuses."""
-        if not name:
-            return ""
-        try:
-            return self.catalogue.find_accelerator(name, memory_gb).name
-        except UnknownName:
-            return name
+    def _device(self, name: str, memory_gb: float | None, instance: str) -> str:
+        """Our name of a device; the name as it came where none is known, which the check then refuses.
+
+        gpuhunt does not tell the form factor: where the instance's name does, it picks the variant.
+        """
+        told = _FORM_FACTOR.search(instance.lower())
+        for wanted in (f"{name} {told[0]}" if told else "", name):
+            try:
+                if wanted:
+                    return self.catalogue.find_accelerator(wanted, memory_gb).name
+            except UnknownName:
+                continue
+        return name
 
 
 _COLUMNS = tuple(row_of(Offer(provider="", instance="", region="", gpu="", n_gpus=0)))

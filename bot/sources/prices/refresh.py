@@ -63,7 +63,7 @@ def refresh(
         overrides = load_overrides(folder)
         catalogue = Catalogue.load().with_overrides(accelerators=overrides.devices)
         own = refreshed_rows(folder)
-        known = catalogue.with_overrides(offers=own).offers
+        known = catalogue.with_overrides(refreshed=own).offers
         answer = source.offers(known, today, progress)
         checked = RowCheck(catalogue, known, policy, today).all(answer.rows)
         in_scope = {key_of(offer): offer for offer in known if offer.provider in answer.scope}
