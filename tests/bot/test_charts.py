@@ -205,6 +205,18 @@ def test_parts_and_total_of_a_plan() -> None:
     assert without.total.value == pytest.approx(plan.shown_by_nvidia_smi.expected_gib)
 
 
+@pytest.mark.parametrize("lang", LANGUAGES)
+@pytest.mark.parametrize("question", ["bge-large on cpu", "sdxl on a 3060", "llama 3 70b on 2 x a100 80gb, vllm"])
+def test_any_plan_is_drawn(lang: str, question: str) -> None:
+    """Plans of a CPU, of a diffusion model and of several cards are drawn; without usable memory there is no limit."""
+    chart = _memory(lang, question)
+    assert (chart.limit is None) == ("cpu" in question)
+    assert sum(bar.value for bar in chart.bars) == pytest.approx(chart.total.value, rel=0.011)
+    assert chart.total.label in text_chart(chart, Surface())
+    ElementTree.fromstring(svg_chart(chart))
+    assert len(png_chart(chart)) > 5_000
+
+
 def test_numbers_have_the_marks_of_the_language() -> None:
     """English 1,234.5 is 1.234,5 in Spanish, on axes and beside bars."""
     assert marks_of(words("en")) == NumberMarks(".", ",")

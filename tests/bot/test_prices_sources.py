@@ -236,6 +236,10 @@ def test_azure_prices_of_one_machine() -> None:
         first = page(
             item(),
             item(retailPrice=0.01, currencyCode="EUR"),
+            item(retailPrice=1e300, type="Reservation", reservationTerm="1 Year"),
+            item(retailPrice=True),
+            item(retailPrice="0.1"),
+            item(retailPrice=-1),
             item(retailPrice=0.01, armSkuName="Standard_other"),
             item(retailPrice=17520.0, type="Reservation", reservationTerm="1 Year"),
             item(retailPrice=26280, type="Reservation", reservationTerm="3 Years"),

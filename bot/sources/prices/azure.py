@@ -22,6 +22,7 @@ from rules.catalog.offers import Offer
 URL = "https://prices.azure.com/api/retail/prices"
 PROVIDER = "azure"
 _MOST_PAGES = 20
+_LEAST_USD, _MOST_USD = Decimal("0.000001"), Decimal(10**9)  # of an hour, and of a reservation's whole term
 _HOURS = {"1 Year": 8760, "3 Years": 26280}
 _RESERVED = {"1 Year": "reserved_1y_usd_h", "3 Years": "reserved_3y_usd_h"}
 
@@ -89,7 +90,7 @@ def _priced(item: Mapping[str, Any]) -> tuple[str, Decimal]:
     """The column that an item is the price of, "" where none; in USD an hour."""
     nothing = "", Decimal(0)
     price = item.get("retailPrice")
-    if isinstance(price, bool) or not isinstance(price, (int, Decimal)) or not price > 0:
+    if isinstance(price, bool) or not isinstance(price, (int, Decimal)) or not _LEAST_USD < price < _MOST_USD:
         return nothing
     sku, product = str(item.get("skuName", "")), str(item.get("productName", ""))
     if item.get("currencyCode") != "USD" or "Windows" in product or "Cloud Services" in product:
@@ -108,7 +109,7 @@ def _refreshed(offer: Offer, found: Mapping[str, Decimal], today: date) -> dict[
     row = row_of(offer)
     for column in ("on_demand_usd_h", "spot_usd_h", "on_demand_eur_h", *_RESERVED.values()):
         row[column] = f"{found[column]:f}" if column in found else ""
-    row["price_date"] = today.isoformat()
+    row["price_date"] = today.isoformat() if found.keys() - {"spot_usd_h"} else ""
     row["spot_date"] = today.isoformat() if "spot_usd_h" in found else ""
     row["source"] = f"Azure Retail Prices API {today.isoformat()}"
     row["notes"] = offer.notes if not offer.notes.startswith("spot:") else ""

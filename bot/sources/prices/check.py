@@ -18,6 +18,7 @@ from rules.memory.footprint import Note, Param
 from rules.policy import PricePolicy
 
 _MEMORY_TOLERANCE = 0.15  # marketed GB against GiB, rounding, what a driver keeps
+_LEAST_USD, _MOST_USD = Decimal("0.00001"), Decimal(100_000)  # an hour of any machine at all
 _PRICES = (
     "on_demand_usd_per_hour",
     "spot_usd_per_hour",
@@ -129,6 +130,8 @@ class RowCheck:
             before: Decimal | None = getattr(old, price) if old else None
             if before is None and price == "on_demand_usd_per_hour" and offer.gpu in self._usual:
                 before = self._usual[offer.gpu] * Decimal(str(offer.n_gpus))
+            if fresh is not None and not _LEAST_USD <= fresh <= _MOST_USD:
+                return Note("refresh_row_invalid", {"row": label, "detail": price})
             if fresh is None or before is None:
                 continue
             factor = float(fresh / before)
