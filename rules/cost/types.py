@@ -64,7 +64,10 @@ class CostLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnershipCost:
-    """Owning `devices` cards and their host for `months`: capital first, then the running lines a month."""
+    """Owning `devices` cards and their host for `months`: capital first, then the running lines a month.
+
+    `energy_usd_per_hour` is the part of `per_month` that grows with the busy hours.
+    """
 
     accelerator: str
     devices: int
@@ -75,11 +78,31 @@ class OwnershipCost:
     total: AmountRange
     lines: tuple[CostLine, ...]
     sunk: bool = False
+    energy_usd_per_hour: Decimal = Decimal(0)
+    notes: tuple[Note, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurvePoint:
+    """Rent and own cost in USD up to a month, in money of the first day, each with its band."""
+
+    month: int
+    rent: Decimal
+    rent_low: Decimal
+    rent_high: Decimal
+    own: Decimal
+    own_low: Decimal
+    own_high: Decimal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakEven:
-    """Owning against renting for equal work. None where the two never cross in the machine's useful life."""
+    """Owning against renting for equal work. None where the two never cross in the machine's useful life.
+
+    `months` is inside that life; `months_at_any_length` is the same figure where it is beyond. `sensitivity` has what
+    is moved and the owner's USD a month less the renter's at its low and high end, widest first. In `curve`
+    the residual of the life's end is taken off the own cost from the first day.
+    """
 
     rent_usd_per_month: Decimal
     own_usd_per_month: Decimal
@@ -88,6 +111,9 @@ class BreakEven:
     cheaper: Literal["rent", "own", "equal"]
     horizon_months: int
     sensitivity: tuple[tuple[str, Decimal | None, Decimal | None], ...] = ()
+    months_at_any_length: Decimal | None = None
+    curve: tuple[CurvePoint, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
