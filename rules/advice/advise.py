@@ -7,18 +7,21 @@ compute levers, limits and variants, apply the rules, and phrase the verdict as 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import date
 
 from rules.advice.candidates import Proposal, owned, proposal, recommended, reference_needs, wants_of
 from rules.advice.classical import advise_classical
 from rules.advice.cpu_option import cpu_footprint, cpu_option, on_cpu
 from rules.advice.defaults import fill_inference, fill_training, smaller_formats
+from rules.advice.demand import Demand, demand_of
 from rules.advice.judge import Judged, judge
 from rules.advice.levers import levers
 from rules.advice.limits import limits
+from rules.advice.option_figures import with_figures
 from rules.advice.plan_view import cpu_plan, plan_of
 from rules.advice.quick_rule import quick_rule
 from rules.advice.registry import Facts, apply_rules, registered
-from rules.advice.types import Advice, Assumption, Lever, Limits, MemoryPlan, ModelSummary, Option
+from rules.advice.types import Advice, Assumption, Excluded, Lever, Limits, MemoryPlan, ModelSummary, Option
 from rules.advice.variants import variants
 from rules.advice.verdicts import cpu_verdict, option_verdict, stated_verdict
 from rules.catalog.accelerators import Accelerator
@@ -27,11 +30,13 @@ from rules.catalog.cpus import Cpu
 from rules.catalog.errors import UnknownName
 from rules.catalog.model_names import ModelMatch
 from rules.catalog.models import ModelSpec
+from rules.cost.price_age import stale
 from rules.memory.footprint import Footprint, Note
 from rules.policy import Policy
 from rules.workload import Given, InferenceWorkload, TrainingWorkload, Workload
 
 _BECAUSE_PARTS = 4
+_GENERATES = ("llm", "seq2seq")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +57,12 @@ class _Shown:
     device: Accelerator | None = None
     count: int = 1
     on_cpu: Footprint | None = None
+    demand: Demand | None = None
+    excluded: tuple[Excluded, ...] = ()
 
 
-def advise(workload: Workload, catalogue: Catalogue, policy: Policy) -> Advice:
-    """The whole answer for `workload`.
+def advise(workload: Workload, catalogue: Catalogue, policy: Policy, as_of: date | None = None) -> Advice:
+    """The whole answer for `workload`; `as_of` is the day on which the age of prices is judged (None: not judged).
 
     Raises `UnknownName` for a model or device that nothing resembles and `UnsupportedWorkload` where no law applies;
     both carry a message id for the reader.
@@ -76,8 +83,12 @@ def advise(workload: Workload, catalogue: Catalogue, policy: Policy) -> Advice:
         workload, assumptions = _in_a_format_that_fits(
             workload, model, stated.device, stated.count, policy, assumptions
         )
-    shown = _shown(workload, model, catalogue, policy, stated)
-    return _compose(workload, catalogue, policy, match, stated, shown, assumptions)
+    demand = None
+    if isinstance(workload, InferenceWorkload):
+        demand = demand_of(workload, policy, generates=model.domain in _GENERATES)
+        assumptions = (*assumptions, *demand.assumptions) if demand.told and model.domain == "llm" else assumptions
+    shown = _shown(workload, model, catalogue, policy, stated, demand)
+    return _compose(workload, catalogue, policy, match, stated, shown, assumptions, as_of)
 
 
 def _stated(workload: Workload, catalogue: Catalogue, policy: Policy) -> _Stated:
@@ -125,8 +136,15 @@ def _in_a_format_that_fits(
     return smaller, (Assumption("weights_format", taken, "default_format_that_fits"), *kept)
 
 
-def _shown(workload: Workload, model: ModelSpec, catalogue: Catalogue, policy: Policy, stated: _Stated) -> _Shown:
-    """The stated hardware first, then the team's own hosts, then the tiers' candidates; a CPU where it may serve."""
+def _shown(
+    workload: Workload,
+    model: ModelSpec,
+    catalogue: Catalogue,
+    policy: Policy,
+    stated: _Stated,
+    demand: Demand | None,
+) -> _Shown:
+    """The stated hardware first, then the team's own hosts, then the market's choices; a CPU where it may serve."""
     wants = wants_of(workload)
     found: list[Proposal] = []
     cpu: Option | None = None
@@ -136,22 +154,20 @@ def _shown(workload: Workload, model: ModelSpec, catalogue: Catalogue, policy: P
     elif isinstance(workload, InferenceWorkload):
         cpu = cpu_option(workload, model, stated.cpu or catalogue.find_cpu(policy.cpu.reference), policy)
         if stated.cpu is not None and cpu is not None:
-            return _Shown((cpu,), on_cpu=cpu_footprint(workload, model))
+            return _Shown((cpu,), on_cpu=cpu_footprint(workload, model), demand=demand)
     found.extend(owned(workload, model, catalogue, policy, wants))
     needs = reference_needs(workload, model, catalogue.find_accelerator(policy.candidates.reference), policy)
-    known = {(each.option.hardware, each.option.count) for each in found}
-    for each in recommended(workload, model, catalogue.accelerators, needs, policy, wants):
-        if (each.option.hardware, each.option.count) not in known:
-            found.append(each)
     most = policy.candidates.options_shown - (1 if cpu is not None else 0)
-    options = [each.option for each in found[:most]]
-    if cpu is not None:
-        options.append(cpu)
+    known = {(each.option.hardware, each.option.count) for each in found}
+    market, excluded = recommended(workload, model, catalogue, needs, policy, wants, demand, most)
+    found.extend(each for each in market if (each.option.hardware, each.option.devices) not in known)
+    told = [with_figures(each, model, catalogue, policy, demand, curve=at == 0) for at, each in enumerate(found[:most])]
+    options = tuple(told if cpu is None else (*told, cpu))
     if found:
         first = found[0]
-        return _Shown(tuple(options), first.judged, first.device, first.option.count)
+        return _Shown(options, first.judged, first.device, first.option.count, demand=demand, excluded=excluded)
     on_cpu = cpu_footprint(workload, model) if cpu is not None and isinstance(workload, InferenceWorkload) else None
-    return _Shown(tuple(options), on_cpu=on_cpu)
+    return _Shown(options, on_cpu=on_cpu, demand=demand, excluded=excluded)
 
 
 def _compose(
@@ -162,6 +178,7 @@ def _compose(
     stated: _Stated,
     shown: _Shown,
     assumptions: tuple[Assumption, ...],
+    as_of: date | None,
 ) -> Advice:
     model, judged = match.spec, shown.judged
     if shown.on_cpu is not None and isinstance(workload, InferenceWorkload):
@@ -211,8 +228,17 @@ def _compose(
         assumptions=assumptions,
         warnings=_unique(warnings),
         fired=fired,
+        capacity=options[0].capacity if options else None,
+        speed=options[0].speed if options else None,
+        excluded=shown.excluded,
+        price_warning=_stale(options, as_of, policy) if as_of is not None else None,
         catalogue_date=catalogue.as_of.isoformat(),
     )
+
+
+def _stale(options: tuple[Option, ...], as_of: date, policy: Policy) -> Note | None:
+    quotes = [option.cost.quote for option in options if option.cost is not None and option.cost.quote is not None]
+    return stale(quotes, as_of, policy.prices)
 
 
 def _as_taken(assumption: Assumption, workload: InferenceWorkload) -> Assumption:

@@ -1,19 +1,21 @@
-"""Candidates over the whole catalogue: per tier the smallest sensible choice that fits, at most a handful shown.
+"""Candidates over the whole catalogue: what holds the work, ranked by speed and price, at most a handful shown.
 
 The need hardly depends on the card, so it is computed once per device count on a reference card and compared with
-every card's memory in plain numbers; only what is shown is judged exactly. Speed and price will rank further once
-their laws exist.
+every card's memory in plain numbers; only what is shown is judged exactly.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from rules.advice.demand import Demand
 from rules.advice.judge import Judged, judge
+from rules.advice.market import Candidate, Placement, priced
 from rules.advice.plan_view import gib_range
+from rules.advice.ranking import Goal, pick
 from rules.advice.tiers import considerations, tier_of
-from rules.advice.types import Option
+from rules.advice.types import Excluded, Option
 from rules.catalog.accelerators import Accelerator
 from rules.catalog.capabilities import Finding, Wants, assess
 from rules.catalog.catalogue import Catalogue
@@ -39,47 +41,65 @@ _TIERS = ("consumer", "workstation", "enterprise")
 # Largest sensible number of cards in one machine of a tier.
 _MOST_DEVICES = {"consumer": 2, "workstation": 4, "enterprise": 16}
 _MOST_UNIFIED = 1
+_MOST_WITHOUT_LINK = 8  # cards on PCIe: no more of them stand in one host
 _MAC_ENGINES = ("llama.cpp", "ollama", "mlx")
-
-
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    device: Accelerator
-    count: int
-    tier: str
-
-    @property
-    def total_gb(self) -> float:
-        return self.device.memory_gb_marketed * self.count
-
-    @property
-    def order(self) -> tuple[float, ...]:
-        """Fewer devices, then the smaller card, then the cheaper list price, then the newer card."""
-        price = self.device.list_price_usd
-        return (
-            self.count,
-            self.device.memory_gb_marketed,
-            price if price is not None else float("inf"),
-            -(self.device.release_year or 0),
-        )
+_MOST_ROUNDS = 8
+_REQUIREMENTS = {
+    "option_cheapest_to_buy": "T5",
+    "option_cheapest_to_rent": "T8",
+    "option_best_value": "T4",
+    "option_fastest_to_rent": "T4",
+    "option_fastest_to_buy": "T4",
+    "option_of_tier": "T5",
+}
 
 
 def recommended(
     workload: Workload,
     model: ModelSpec,
-    accelerators: Iterable[Accelerator],
+    catalogue: Catalogue,
     needs: Mapping[int, Range],
     policy: Policy,
     wants: Wants,
-) -> tuple[Proposal, ...]:
-    """Proposals of the three tiers, best first in each; `needs` maps a device count to the need on a reference card."""
+    demand: Demand | None,
+    most: int,
+) -> tuple[tuple[Proposal, ...], tuple[Excluded, ...]]:
+    """At most `most` proposals over the whole catalogue, what was asked for first, and what the team's rules keep out.
+
+    `needs` maps a device count to the need on a reference card. What `ranking.pick` chooses is judged exactly; what
+    turns out not to fit is taken away, and the choice made again.
+    """
     on_mac = isinstance(workload, InferenceWorkload) and _engine(workload) in _MAC_ENGINES
-    pool = [c for c in _candidates(accelerators, needs, policy, on_mac) if not _excluded(c.device, wants)]
+    goal: Goal = workload.constraints.goal or "balanced"
+    pool = [
+        each
+        for each in _candidates(catalogue.accelerators, needs, policy, on_mac, wider=goal == "fastest")
+        if not _excluded(each.device, wants)
+    ]
+    placements, excluded = priced(workload, model, catalogue, policy, demand, pool)
     found: list[Proposal] = []
-    for tier in _TIERS:
-        ranked = sorted((c for c in pool if c.tier == tier), key=lambda c: c.order)
-        found.extend(_of_tier(tier, ranked, workload, model, policy, wants))
-    return tuple(found)
+    tiers = () if workload.constraints.where == "cloud" else _TIERS
+    refused: set[int] = set()
+    for _ in range(_MOST_ROUNDS):
+        picked = pick([p.ranked for p in placements if p.ranked.key not in refused], goal, most, tiers)
+        found = []
+        for choice in picked:
+            placement = placements[choice.ranked.key]
+            judged = placement.judged(workload, model, policy)
+            if judged.fit.outcome != "fits" or judged.cache_is_short:
+                refused |= {p.ranked.key for p in placements if p.same_hardware(placement)}
+            else:
+                found.append(_shown(placement, judged, choice.rule, policy, wants))
+        if len(found) == len(picked):
+            break
+    return tuple(found), excluded
+
+
+def _shown(placement: Placement, judged: Judged, rule: str, policy: Policy, wants: Wants) -> Proposal:
+    reason = Note(rule, {"tier": placement.ranked.tier, "meets": float(placement.ranked.meets)}, _REQUIREMENTS[rule])
+    made = proposal(placement.device, judged, policy, (reason,), wants)
+    option = replace(made.option, replicas=placement.replicas, rule=rule, cost=placement.cost)
+    return Proposal(option, made.device, made.judged)
 
 
 def reference_needs(workload: Workload, model: ModelSpec, reference: Accelerator, policy: Policy) -> dict[int, Range]:
@@ -96,8 +116,13 @@ def reference_needs(workload: Workload, model: ModelSpec, reference: Accelerator
 
 
 def _candidates(
-    accelerators: Iterable[Accelerator], needs: Mapping[int, Range], policy: Policy, runs_on_mac: bool
-) -> Iterator[_Candidate]:
+    accelerators: Iterable[Accelerator],
+    needs: Mapping[int, Range],
+    policy: Policy,
+    runs_on_mac: bool,
+    wider: bool,
+) -> Iterator[Candidate]:
+    """Devices with the fewest of them that hold the work; with `wider` the larger counts of the tier as well."""
     keep = policy.fit.tight_above_share - policy.fit.recommend_headroom_share
     for device in accelerators:
         if (device.release_year or 0) < policy.candidates.oldest_release_year or device.form_factor == "laptop":
@@ -108,46 +133,14 @@ def _candidates(
             continue
         tier = tier_of(device)
         most = _MOST_UNIFIED if device.unified_memory else _MOST_DEVICES[tier]
+        if not device.nvlink_gb_s:
+            most = min(most, _MOST_WITHOUT_LINK)
         for count, need in needs.items():
             reserve_gib = policy.memory.desktop_reserve_gib if count == 1 else 0.0
             if count <= most and need.expected <= keep * usable_bytes(device, desktop_reserve_gib=reserve_gib):
-                yield _Candidate(device, count, tier)
-                break
-
-
-def _of_tier(
-    tier: str, ranked: list[_Candidate], workload: Workload, model: ModelSpec, policy: Policy, wants: Wants
-) -> Iterator[Proposal]:
-    """The smallest that fits and, where it is another card, the one with the most bandwidth of a like size."""
-    first = _first_that_fits(ranked, workload, model, policy)
-    if first is None:
-        return
-    candidate, judged = first
-    reason = Note("option_smallest_that_fits", {"tier": tier}, "T5")
-    yield proposal(candidate.device, judged, policy, (reason,), wants)
-    roomier = [
-        c
-        for c in ranked
-        if c.count <= candidate.count
-        and candidate.total_gb < c.total_gb <= 2 * candidate.total_gb
-        and c.device.bandwidth_gb_s > candidate.device.bandwidth_gb_s
-    ]
-    roomier.sort(key=lambda c: -c.device.bandwidth_gb_s)
-    second = _first_that_fits(roomier, workload, model, policy)
-    if second is not None:
-        candidate, judged = second
-        reason = Note("option_more_room_and_bandwidth", {"rate_gb_s": candidate.device.bandwidth_gb_s}, "T4")
-        yield proposal(candidate.device, judged, policy, (reason,), wants)
-
-
-def _first_that_fits(
-    ranked: list[_Candidate], workload: Workload, model: ModelSpec, policy: Policy
-) -> tuple[_Candidate, Judged] | None:
-    for candidate in ranked[:8]:
-        judged = judge(workload, model, candidate.device, candidate.count, policy)
-        if judged.fit.outcome == "fits" and not judged.cache_is_short:
-            return candidate, judged
-    return None
+                yield Candidate(device, count, tier)
+                if not wider:
+                    break
 
 
 def proposal(

@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from rules.cost.types import BreakEven, Cost, OwnershipCost, RentalQuote
 from rules.memory.footprint import Note, Param
+from rules.speed.types import Speed
 from rules.workload import Workload
 
 RULES_VERSION = "2026.11"
@@ -54,9 +56,45 @@ class MemoryPlan:
     host_gib: float = 0.0
 
 
+Limit = Literal["memory", "ttft", "tpot", "latency", "throughput", "scheduler"]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPoint:
+    """A server at one number of sequences in flight: tokens a second of all, seconds between and before tokens."""
+
+    concurrency: float
+    total_tok_s: float
+    tpot_s: float
+    ttft_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capacity:
+    """What one replica carries, and how many replicas the demand takes.
+
+    `sequences` in flight and `requests_s` are the most within the targets, head-room of the policy taken off the rate.
+    `sequences` is 0 where even one request misses a target. `meets` says whether the hardware of the option, all
+    replicas together, carries what was asked; None where nothing was asked. `share` is the part of it in use then.
+    """
+
+    sequences: int
+    limited_by: Limit
+    requests_s: float
+    answer_tok_s: float
+    replicas_needed: int | None = None
+    meets: bool | None = None
+    share: float | None = None
+    curve: tuple[LoadPoint, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """One way to run it. `speed` and `cost` stay None until those laws exist: no figure is invented."""
+    """One way to run it: hardware, plan, whether it fits, how fast and for how much.
+
+    `count` devices hold one copy or run, `replicas` such groups share the traffic. `speed` or `cost` are None where
+    a law or a price is not known: no figure is invented.
+    """
 
     hardware: str
     count: int
@@ -69,8 +107,16 @@ class Option:
     headroom_gib: float
     reasons: tuple[Note, ...] = ()
     warnings: tuple[Note, ...] = ()
-    speed: None = None
-    cost: None = None
+    speed: Speed | None = None
+    cost: Cost | None = None
+    capacity: Capacity | None = None
+    replicas: int = 1
+    rule: str = ""
+
+    @property
+    def devices(self) -> int:
+        """All devices of all replicas."""
+        return self.count * self.replicas
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +196,42 @@ class ModelSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Excluded:
+    """Hardware that a team's own constraint keeps out; `certain` is False where a fact that it needs is not known."""
+
+    hardware: str
+    count: int
+    constraint: str
+    reason: str
+    certain: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class MoneyPoint:
+    """Spent until a month, USD: rented, and owned with the range of its inputs (resale taken off)."""
+
+    month: int
+    rent_usd: float
+    own_low_usd: float
+    own_usd: float
+    own_high_usd: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RentOrBuy:
+    """Renting against owning for the same work (T8). Hours are a week; owned hours differ where the card is faster."""
+
+    verdict: Note
+    rent: RentalQuote
+    own: OwnershipCost
+    break_even: BreakEven
+    rented_hours_per_week: float
+    owned_hours_per_week: float
+    hours_origin: Literal["stated", "assumed"]
+    curve: tuple[MoneyPoint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
     """The whole answer. `verdict` is the one line to act on; everything else is its working."""
 
@@ -168,5 +250,10 @@ class Advice:
     warnings: tuple[Note, ...] = ()
     fired: tuple[Fired, ...] = ()
     evidence: tuple[Evidence, ...] = ()
+    capacity: Capacity | None = None
+    speed: Speed | None = None
+    rent_or_buy: RentOrBuy | None = None
+    excluded: tuple[Excluded, ...] = ()
+    price_warning: Note | None = None
     catalogue_date: str = ""
     rules_version: str = RULES_VERSION

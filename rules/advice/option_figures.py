@@ -1,0 +1,127 @@
+"""Speed, capacity and unit prices of an option that is shown: the exact figures behind what ranking estimated."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rules.advice.candidates import Proposal
+from rules.advice.capacity import replica_request, serving_capacity
+from rules.advice.demand import Demand
+from rules.advice.market import hours_per_week, money_of, rental_wants
+from rules.advice.types import Capacity, Option
+from rules.catalog.accelerators import Accelerator
+from rules.catalog.catalogue import Catalogue
+from rules.catalog.models import ModelSpec
+from rules.cost.errors import CostError
+from rules.cost.rentals import rental_quotes
+from rules.cost.types import Cost
+from rules.cost.unit_prices import cost_of
+from rules.memory.errors import UnsupportedWorkload
+from rules.policy import Policy
+from rules.speed.law import speed
+from rules.speed.llm.law import sequences_held
+from rules.speed.types import InferenceSpeed, Speed, TrainingSpeed
+from rules.workload import Given, InferenceWorkload, Workload
+
+
+def with_figures(
+    made: Proposal,
+    model: ModelSpec,
+    catalogue: Catalogue,
+    policy: Policy,
+    demand: Demand | None,
+    *,
+    curve: bool = False,
+) -> Option:
+    """The option with its speed, what it carries and what it costs; None for each that no law or price gives."""
+    option, placed = made.option, made.judged.placed.workload
+    found = pace_of(placed, model, made.device, option.count, demand)
+    carried = None
+    if (
+        isinstance(placed, InferenceWorkload)
+        and model.domain == "llm"
+        and demand is not None
+        and option.outcome != "oom"
+    ):
+        carried = carried_by(placed, model, made.device, option, policy, demand, curve=curve)
+    cost = option.cost
+    if cost is None:
+        wants = rental_wants(placed)
+        quotes = rental_quotes(catalogue, made.device.name, option.devices, wants, policy=policy)
+        cost = money_of(made.device, option.devices, quotes[0] if quotes else None)
+    return replace(
+        option,
+        speed=found,
+        capacity=carried,
+        cost=unit_costs(cost, placed, found, replace(option, capacity=carried), policy),
+    )
+
+
+def pace_of(placed: Workload, model: ModelSpec, device: Accelerator, count: int, demand: Demand | None) -> Speed | None:
+    """The speed on `count` devices with the demand's lengths; None where no law gives it."""
+    if isinstance(placed, InferenceWorkload) and demand is not None:
+        placed = replace(
+            placed,
+            input_len=placed.input_len or Given(demand.prompt_tokens, "assumed", "default_prompt_tokens"),
+            output_len=placed.output_len or Given(demand.answer_tokens, "assumed", "default_answer_tokens"),
+        )
+    try:
+        return speed(placed, model, device, count)
+    except UnsupportedWorkload:
+        return None
+
+
+def carried_by(
+    placed: InferenceWorkload,
+    model: ModelSpec,
+    device: Accelerator,
+    option: Option,
+    policy: Policy,
+    demand: Demand,
+    *,
+    curve: bool = False,
+) -> Capacity | None:
+    """What the option carries beside the demand."""
+    try:
+        request = replica_request(placed, model, device, option.count, demand)
+    except UnsupportedWorkload:
+        return None
+    holds = sequences_held(request, device, placed)
+    return serving_capacity(request, demand, policy, holds, option.replicas, curve=curve)
+
+
+def unit_costs(cost: Cost, placed: Workload, found: Speed | None, option: Option, policy: Policy) -> Cost:
+    """The cost with prices a month, a run, a request and a million tokens where it is rented and its speed known."""
+    quote = cost.quote
+    if quote is None:
+        return cost
+    tokens_s = run_tokens = requests_s = None
+    if isinstance(found, TrainingSpeed):
+        tokens_s = found.tokens_per_s_per_device.expected * found.devices
+        if found.total_s is not None:
+            run_tokens = found.total_s.expected * tokens_s
+    elif isinstance(found, InferenceSpeed):
+        if found.total_tok_s is not None:
+            tokens_s = found.total_tok_s.expected * option.replicas
+        if found.requests_s is not None:
+            requests_s = found.requests_s.expected * option.replicas
+    if option.capacity is not None and option.capacity.requests_s:
+        requests_s = option.capacity.requests_s * option.replicas
+        tokens_s = option.capacity.answer_tok_s * option.replicas
+    try:
+        priced = cost_of(
+            quote,
+            policy.rental,
+            hours_per_week=hours_per_week(placed, policy),
+            tokens_s=tokens_s,
+            run_tokens=run_tokens,
+            requests_s=requests_s,
+        )
+    except CostError:
+        return cost
+    return replace(
+        priced,
+        purchase=cost.purchase,
+        list_price_usd=cost.list_price_usd,
+        street_price_usd=cost.street_price_usd,
+    )

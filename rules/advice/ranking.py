@@ -1,0 +1,155 @@
+"""Which of the placements that fit are worth showing: one for each reason that a person could choose it.
+
+Works on plain values, so that a catalogue of devices, counts and offers is ranked in milliseconds; only what is picked
+becomes an `Option`. A placement is dominated where another costs no more, does as much and meets the target as well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Where = Literal["own", "cloud", "on_premises"]
+Goal = Literal["balanced", "cheapest", "fastest"]
+
+_SIMPLER_IS_WORTH = 0.15  # what a buyer pays more for half the devices: one host, no split, no link between them
+_MOST_TIMES_THE_CHEAPEST = 6.0  # a faster machine to rent that costs more than this is not a choice of the same kind
+_A_REAL_GAIN = 1.25  # a faster choice that is not faster by a quarter is no choice of its own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked:
+    """One placement in plain values; None where a figure is not known.
+
+    `rate` is work a second of all devices (tokens, samples, images), `work_usd` what a unit of work costs where it is
+    rented, `price_usd` what all devices cost to buy. `key` is the caller's own handle.
+    """
+
+    key: int
+    device: str
+    tier: str
+    devices: int
+    where: Where
+    meets: bool = True
+    rate: float | None = None
+    usd_per_hour: float | None = None
+    work_usd: float | None = None
+    price_usd: float | None = None
+    size_gb: float = 0.0
+
+    @property
+    def money(self) -> float | None:
+        """What decides between two placements of one kind: money for equal work if rented, the price if bought."""
+        if self.where == "cloud":
+            return self.work_usd if self.work_usd is not None else self.usd_per_hour
+        return self.price_usd
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """A placement to show and the rule that chose it."""
+
+    ranked: Ranked
+    rule: str
+
+
+def undominated(found: Iterable[Ranked]) -> tuple[Ranked, ...]:
+    """Those that no other of the same kind (rented, bought, owned) beats or equals in money, rate and target."""
+    every = list(found)
+    kept: list[Ranked] = []
+    for where in ("own", "cloud", "on_premises"):
+        same = [each for each in every if each.where == where]
+        same.sort(key=lambda e: (not e.meets, _known(e.money), -(e.rate or 0.0), e.devices, e.size_gb))
+        best: dict[bool, float] = {}
+        for each in same:
+            rate = each.rate if each.rate is not None else each.size_gb
+            beaten = max((r for meets, r in best.items() if meets or not each.meets), default=-1.0)
+            if where == "own" or rate > beaten:
+                kept.append(each)
+                best[each.meets] = max(rate, best.get(each.meets, -1.0))
+    return tuple(kept)
+
+
+def pick(found: Sequence[Ranked], goal: Goal, most: int, tiers: Sequence[str] = ()) -> tuple[Picked, ...]:
+    """At most `most` choices: own hosts, the cheapest to buy and to rent, the best value, the fastest.
+
+    The goal that was asked for comes first after the team's own hosts; `tiers` that are still missing fill what is
+    left (T5). Placements that meet the target go before those that do not.
+    """
+    meeting = [each for each in found if each.meets] or list(found)
+    picked: list[Picked] = []
+    seen: set[tuple[str, int]] = set()
+
+    def add(each: Ranked | None, rule: str) -> None:
+        if each is None or len(picked) >= most:
+            return
+        at = (each.device, each.devices)
+        if at not in seen:
+            seen.add(at)
+            picked.append(Picked(each, rule))
+
+    for own in (e for e in meeting if e.where == "own"):
+        add(own, "option_owned")
+    bought = undominated(e for e in meeting if e.where == "on_premises" and e.price_usd is not None)
+    rented = undominated(e for e in meeting if e.where == "cloud")
+    cheapest = (_least(bought, lambda e: e.price_usd), "option_cheapest_to_buy")
+    rent = (_least(rented, lambda e: e.money), "option_cheapest_to_rent")
+    if goal == "fastest":
+        add(_fastest(bought), "option_fastest_to_buy")
+        add(_fastest(rented), "option_fastest_to_rent")
+    add(*cheapest)
+    add(*rent)
+    for tier in tiers:
+        if all(p.ranked.tier != tier for p in picked):
+            of_tier = [e for e in meeting if e.tier == tier and e.where != "own"]
+            fewest = min((e.devices for e in of_tier), default=0)
+            simple = [e for e in of_tier if e.devices == fewest]
+            best = _most_for_the_money(simple) or _least(simple, lambda e: e.price_usd)
+            add(best or _least(simple, lambda e: e.usd_per_hour), "option_of_tier")
+    if goal != "cheapest":
+        add(_best_value(bought), "option_best_value")
+        add(_fastest(_affordable(rented, rent[0])), "option_fastest_to_rent")
+    return tuple(picked)
+
+
+def _affordable(rented: Sequence[Ranked], cheapest: Ranked | None) -> list[Ranked]:
+    """Those that cost no more than a few times as much an hour as the cheapest."""
+    if cheapest is None or cheapest.usd_per_hour is None:
+        return []
+    ceiling = _MOST_TIMES_THE_CHEAPEST * cheapest.usd_per_hour
+    return [each for each in rented if each.usd_per_hour is not None and each.usd_per_hour <= ceiling]
+
+
+def _known(value: float | None) -> float:
+    return value if value is not None else float("inf")
+
+
+def _least(found: Sequence[Ranked], of: Callable[[Ranked], float | None]) -> Ranked | None:
+    """The one of least money, where more devices count as dearer than they are."""
+    known = [each for each in found if of(each) is not None]
+    return min(known, key=lambda e: (_known(of(e)) * _burden(e), -(e.rate or 0.0), e.devices), default=None)
+
+
+def _burden(each: Ranked) -> float:
+    return 1.0 + _SIMPLER_IS_WORTH * math.log2(each.devices)
+
+
+def _most_for_the_money(found: Sequence[Ranked]) -> Ranked | None:
+    known = [e for e in found if e.rate and e.price_usd]
+    return max(known, key=lambda e: (e.rate or 0.0) / (e.price_usd or 1.0) / _burden(e), default=None)
+
+
+def _best_value(found: Sequence[Ranked]) -> Ranked | None:
+    """Most work a second for the money on no more devices than the cheapest, if that is a real gain over it."""
+    cheapest = _least(found, lambda e: e.price_usd)
+    if cheapest is None or not cheapest.rate:
+        return None
+    faster = [e for e in found if e.devices <= cheapest.devices and e.rate and e.rate >= _A_REAL_GAIN * cheapest.rate]
+    return _most_for_the_money(faster)
+
+
+def _fastest(found: Sequence[Ranked]) -> Ranked | None:
+    known = [e for e in found if e.rate]
+    return max(known, key=lambda e: (e.rate or 0.0, -_known(e.money)), default=None)
