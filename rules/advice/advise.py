@@ -14,6 +14,7 @@ from rules.advice.classical import advise_classical
 from rules.advice.cpu_option import cpu_footprint, cpu_option, on_cpu
 from rules.advice.defaults import fill_inference, fill_training, smaller_formats
 from rules.advice.demand import Demand, demand_of
+from rules.advice.headlines import binds_note, capacity_headline, per_stream_note, time_headline
 from rules.advice.judge import Judged, judge
 from rules.advice.levers import levers
 from rules.advice.limits import limits
@@ -21,7 +22,8 @@ from rules.advice.option_figures import with_figures
 from rules.advice.plan_view import cpu_plan, plan_of
 from rules.advice.quick_rule import quick_rule
 from rules.advice.registry import Facts, apply_rules, registered
-from rules.advice.types import Advice, Assumption, Excluded, Lever, Limits, MemoryPlan, ModelSummary, Option
+from rules.advice.rent_or_buy import rent_or_buy
+from rules.advice.types import Advice, Assumption, Excluded, Lever, Limits, MemoryPlan, ModelSummary, Option, RentOrBuy
 from rules.advice.variants import variants
 from rules.advice.verdicts import cpu_verdict, option_verdict, stated_verdict
 from rules.catalog.accelerators import Accelerator
@@ -212,6 +214,7 @@ def _compose(
         outcome, verdict = option_verdict(model, shown.options)
     else:
         outcome, verdict = cpu_verdict(model, shown.options)
+    money = rent_or_buy(workload, options, catalogue, policy, stated=stated.device is not None)
     warnings = (*(shown.options[0].warnings if shown.options else ()), *(footprint.notes if footprint else ()), *notes)
     return Advice(
         outcome=outcome,
@@ -230,10 +233,29 @@ def _compose(
         fired=fired,
         capacity=options[0].capacity if options else None,
         speed=options[0].speed if options else None,
+        rent_or_buy=money,
+        headlines=_headlines(options, shown.demand, policy, money),
         excluded=shown.excluded,
         price_warning=_stale(options, as_of, policy) if as_of is not None else None,
         catalogue_date=catalogue.as_of.isoformat(),
     )
+
+
+def _headlines(
+    options: tuple[Option, ...], demand: Demand | None, policy: Policy, money: RentOrBuy | None
+) -> dict[str, Note]:
+    """What answers a question of time, capacity or cost, by the intent."""
+    if not options:
+        return {}
+    first = options[0]
+    found = {
+        "time": time_headline(first),
+        "capacity": capacity_headline(first, demand, policy) if demand is not None else None,
+        "load": per_stream_note(first),
+        "binds": binds_note(first),
+        "cost": money.verdict if money is not None else None,
+    }
+    return {name: note for name, note in found.items() if note is not None}
 
 
 def _stale(options: tuple[Option, ...], as_of: date, policy: Policy) -> Note | None:

@@ -111,7 +111,7 @@ def _lengths(
         assumed.append(Assumption("output_len", answer, "default_answer_tokens"))
     if prompt is None:
         prompt = policy.traffic.prompt_tokens
-        if told_context is not None:
-            prompt = max(1, min(prompt, told_context - answer))
+        if told_context is not None:  # whoever states a length means to use it
+            prompt = max(1, told_context - answer)
         assumed.append(Assumption("input_len", prompt, "default_prompt_tokens"))
     return prompt, answer

@@ -206,17 +206,6 @@ class Excluded:
     certain: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class MoneyPoint:
-    """Spent until a month, USD: rented, and owned with the range of its inputs (resale taken off)."""
-
-    month: int
-    rent_usd: float
-    own_low_usd: float
-    own_usd: float
-    own_high_usd: float
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RentOrBuy:
     """Renting against owning for the same work (T8). Hours are a week; owned hours differ where the card is faster."""
@@ -228,12 +217,15 @@ class RentOrBuy:
     rented_hours_per_week: float
     owned_hours_per_week: float
     hours_origin: Literal["stated", "assumed"]
-    curve: tuple[MoneyPoint, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """The whole answer. `verdict` is the one line to act on; everything else is its working."""
+    """The whole answer. `verdict` is the one line to act on; everything else is its working.
+
+    `headlines` has the line for a question of another kind: `time`, `capacity`, `cost`; and `load`, `binds` beside it.
+    """
 
     outcome: Outcome
     verdict: Note
@@ -253,6 +245,7 @@ class Advice:
     capacity: Capacity | None = None
     speed: Speed | None = None
     rent_or_buy: RentOrBuy | None = None
+    headlines: Mapping[str, Note] = field(default_factory=dict)
     excluded: tuple[Excluded, ...] = ()
     price_warning: Note | None = None
     catalogue_date: str = ""
