@@ -17,7 +17,7 @@ from rules.catalog.ownership import OwnershipFact, OwnershipFacts
 from rules.cost.currency import decimal_of
 from rules.cost.errors import CostError
 from rules.cost.types import AmountRange, CostLine, OwnershipCost
-from rules.cost.unit_prices import hours_per_month
+from rules.cost.unit_prices import hours_per_month, positive
 from rules.memory.footprint import Note
 from rules.policy import OwnershipPolicy, Policy
 
@@ -98,6 +98,12 @@ def ownership_cost(
         energy_usd_per_hour=energy.amount.expected / hours,
         notes=notes,
     )
+
+
+def per_useful_hour(owned: OwnershipCost, useful_hours: float) -> AmountRange:
+    """USD a device and useful hour: total / (devices x useful hours of each over the whole time)."""
+    hours = positive("useful_hours", useful_hours) * owned.devices
+    return AmountRange(owned.total.low / hours, owned.total.expected / hours, owned.total.high / hours)
 
 
 def residual_share(months: int, own: OwnershipPolicy) -> tuple[Decimal, Decimal, Decimal]:

@@ -22,10 +22,10 @@ from rules.cost.managed import (
     replicas_usd,
     serverless_usd,
 )
-from rules.cost.ownership import OwnershipWants, annuity, monthly_rate, ownership_cost, residual_share
+from rules.cost.ownership import OwnershipWants, annuity, monthly_rate, ownership_cost, per_useful_hour, residual_share
 from rules.cost.study import PurchaseStudy, StudyMeasurement, recompute
 from rules.cost.types import OwnershipCost
-from rules.policy import default_policy
+from rules.policy import default_policy, policy_from
 
 POLICY = default_policy()
 CATALOGUE = Catalogue.load()
@@ -266,3 +266,46 @@ def test_study_moves_from_planned_to_ready_and_follows_the_measurements() -> Non
     assert (planned.hours_per_week, ready.hours_per_week) == (40, 70)
     assert (planned.break_even.cheaper, ready.break_even.cheaper) == ("rent", "own")
     assert begun.missing == ("hours",)
+
+
+BARE = policy_from(
+    {
+        "ownership": {
+            "cost_of_capital": [0, 0, 0],
+            "maintenance_share_per_year": [0, 0, 0],
+            **{f"residual_year_{y}": [0, 0, 0] for y in (1, 2, 3, 4)},
+        }
+    },
+    POLICY,
+)
+
+
+@pytest.mark.parametrize(
+    ("hardware", "other", "total", "full", "at_70_percent"),
+    [
+        (350_000, 225_000 + 40_000 + 36_000, 651_000, "3.10", "4.42"),
+        (450_000, 300_000 + 40_000 + 72_000, 862_000, "4.10", "5.86"),
+        (350_000, 40_000 + 36_000, 426_000, "2.03", "2.89"),
+        (450_000, 40_000 + 72_000, 562_000, "2.67", "3.82"),
+    ],
+)
+def test_published_eight_gpu_system(hardware: int, other: int, total: int, full: str, at_70_percent: str) -> None:
+    """Worked comparison 3: one 8x H100 system over three years, with and without its engineer."""
+    wants = OwnershipWants(
+        hours_per_week=168, months=36, usd_per_kwh=Decimal(0), price_paid_usd=Decimal(hardware),
+        admin_hours_per_month=Decimal(1), admin_usd_per_hour=Decimal(other) / 36,
+    )  # fmt: skip
+    cost = ownership_cost(CATALOGUE.find_accelerator("H100 80GB SXM5"), 8, wants, CATALOGUE.ownership, BARE)
+    assert f"{cost.total.expected:.0f}" == str(total)
+    assert f"{per_useful_hour(cost, 3 * 8760).expected:.2f}" == full
+    assert f"{per_useful_hour(cost, 3 * 8760 * 0.7).expected:.2f}" == at_70_percent
+
+
+@pytest.mark.parametrize(("years", "printed"), [(3, "1.64"), (5, "0.98")])
+def test_published_hardware_only_hour(years: int, printed: str) -> None:
+    """30,000 over 6,100 useful hours a year is 1.64 an hour in three years and 0.98 in five, hardware only."""
+    wants = OwnershipWants(
+        hours_per_week=100, months=12 * years, usd_per_kwh=Decimal(0), price_paid_usd=Decimal(30_000)
+    )
+    cost = ownership_cost(CATALOGUE.find_accelerator("H100 80GB SXM5"), 1, wants, CATALOGUE.ownership, BARE)
+    assert f"{per_useful_hour(cost, 6100 * years).expected:.2f}" == printed
