@@ -5,7 +5,6 @@ from __future__ import annotations
 from rules.catalog.accelerators import Accelerator
 from rules.catalog.cpus import Cpu
 from rules.catalog.models import ModelSpec
-from rules.memory.errors import UnsupportedWorkload
 from rules.speed.types import Speed
 from rules.workload import TrainingWorkload, Workload
 
@@ -29,4 +28,6 @@ def speed(
         from rules.speed.llm.law import llm_speed
 
         return llm_speed(workload, model, device, count, host)
-    raise UnsupportedWorkload("speed_domain_without_law", domain=model.domain)
+    from rules.speed.media.law import media_speed
+
+    return media_speed(workload, model, device, count)

@@ -1,0 +1,1 @@
+"""Speed of encoders, vision, speech and diffusion models."""
