@@ -38,7 +38,7 @@ KEYS = {
     "tpot_ms": ("tpot_s", 1e3),
     "latency_ms": ("latency_s", 1e3),
 }
-_PRIOR_WEIGHT = 0.25
+_PRIOR_WEIGHT = 0.35
 _SATURATES = 6
 
 Row = tuple[str, str, str, str, float, Any]

@@ -26,6 +26,7 @@ PRIORS: Mapping[str, float] = {
     "kernel_eager_s": 4e-5,
     "kernel_compiled_s": 3e-5,
     "kernel_tuned_s": 8e-6,
+    "hbm_loss": 1.2,
     "compiled_gain": 1.3,
     "tuned_gain": 1.6,
     "request_eager_s": 2e-3,
@@ -75,6 +76,9 @@ def pass_seconds(
     if machine.memory != "cpu":
         traffic += work.operations * batch / (k[f"intensity_{work.kind}"] * own) * value * (0.5 if width == 8 else 1.0)
         compute = compute if width == 8 else compute / own**0.5
+        if machine.memory == "hbm" and width > 8:
+            # Kernels of these sizes fill less of a large accelerator than of a card with few, fast units.
+            compute, traffic = compute * k["hbm_loss"], traffic * k["hbm_loss"]
     return {
         "compute": compute,
         "bandwidth": traffic / (machine.bandwidth * k["bandwidth"]),

@@ -107,6 +107,8 @@ def denoiser_work(model: ModelSpec, image: int | None, frames: int | None) -> tu
         row = tables()["unet"].get(pipeline.name, tables()["unet"]["sdxl"])
         operations = row["linear"] * view.latents + row["quadratic"] * view.latents**2
         return Work("unet", operations, row["kernels"], pipeline.denoiser), pipeline.guidance_batch, decode
-    operations = 2.0 * pipeline.denoiser * view.tokens + 4.0 * pipeline.layers * pipeline.hidden * view.tokens**2
+    # Weights of modulation work once a picture, not once a token: a token meets 12 hidden**2 of every layer.
+    a_token = min(2.0 * pipeline.denoiser, 24.0 * pipeline.layers * pipeline.hidden**2)
+    operations = a_token * view.tokens + 4.0 * pipeline.layers * pipeline.hidden * view.tokens**2
     kernels = pipeline.layers * tables()["kernels"]["layer"] * 2
     return Work("dit", operations, kernels, pipeline.denoiser), pipeline.guidance_batch, decode
