@@ -82,7 +82,15 @@ class Answered:
                 questions=questions,
             )
         if self.advice is not None and self.explanation is None:
-            return render(self.advice, self.words, surface, questions, understood=self.understood, remarks=remarks)
+            return render(
+                self.advice,
+                self.words,
+                surface,
+                questions,
+                intent=self.parsed.intent,
+                understood=self.understood,
+                remarks=remarks,
+            )
         return Layout(self.words, surface).filled(
             "plain.j2",
             headline=None,

@@ -10,6 +10,7 @@ import dataclasses
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from bot.answered import Answered
@@ -32,7 +33,7 @@ from rules.memory.footprint import Note, Param
 from rules.memory.usable import usable_bytes
 from rules.policy import Policy, default_policy
 from rules.units import to_gib
-from rules.workload import Workload
+from rules.workload import Constraints, Money, Traffic, Workload
 
 if TYPE_CHECKING:  # imported when an explanation or a comparison is asked for
     from bot.answers.concepts.figures import Facts
@@ -43,8 +44,6 @@ _MOST_QUESTIONS = 2  # about one workload; a third is an interrogation
 _TOO_SLOW_ON_CPU = ("llm", "diffusion")
 _BUYS = ("cost",)
 _NO_WORKLOAD = ("hardware_alone", "not_understood")  # nothing to size, but perhaps something to explain
-_TIMES = ("time",)
-_RATES = ("requests_per_s", "requests_per_day", "tokens_per_day", "latency_ms", "ttft_ms", "tok_s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +61,33 @@ def answer(
     policy: Policy | None = None,
     lang: str | None = None,
     conversation: Conversation | None = None,
+    as_of: date | None = None,
 ) -> Answered:
-    """Answers one message of a conversation (None: its first). `lang` overrides the language of the message."""
+    """Answers one message of a conversation (None: its first).
+
+    `lang` overrides the language of the message; `as_of` is the day for the age of prices (None: not judged).
+    """
     before = conversation or Conversation()
     policy = policy or default_policy()
     heard = before.hear(text, catalogue, policy)
     say = words(lang or heard.parsed.lang)
-    one = _Answering(before, heard, say, catalogue, policy)
+    one = _Answering(before, heard, say, catalogue, policy, as_of)
     return one.answered()
 
 
 class _Answering:
     """The work on one message."""
 
-    def __init__(self, before: Conversation, heard: Heard, say: Words, catalogue: Catalogue, policy: Policy) -> None:
+    def __init__(
+        self,
+        before: Conversation,
+        heard: Heard,
+        say: Words,
+        catalogue: Catalogue,
+        policy: Policy,
+        as_of: date | None,
+    ) -> None:
+        self._as_of = as_of
         self._before = before
         self._heard = heard
         self._parsed = heard.parsed
@@ -116,7 +128,7 @@ class _Answering:
                 return told
             return self._without(found.message, found.params)
         point = self._point(found)
-        remarks = [*self._heard.remarks, *self._problems(), *self._not_yet()]
+        remarks = [*self._heard.remarks, *self._problems(), *self._not_taken_up()]
         if (misreading := correction(self._parsed.text)) is not None:
             remarks.append(misreading)
         if (changed := self._since_before(found)) is not None:
@@ -124,9 +136,9 @@ class _Answering:
         return self._done(point, advice=found, remarks=tuple(remarks))
 
     def _hardware_alone(self) -> Answered:
-        """Machines without a model: what they are is told; whether it fits, or costs, needs more."""
-        message = "hardware_cost_later" if self._parsed.intent in _BUYS else "hardware_alone"
-        facts = []
+        """Machines without a model: what they are and cost is told; whether it fits needs more."""
+        priced = self._parsed.intent in _BUYS
+        facts: list[Note] = []
         for item in self._parsed.fields.get("hardware", ()):
             try:
                 device = self._catalogue.find_accelerator(item["name"], self._parsed.fields.get("gpu_mem_gb"))
@@ -140,7 +152,24 @@ class _Answering:
                 "rate_gb_s": device.bandwidth_gb_s,
             }
             facts.append(Note("device_facts", params))
-        return self._without(message, facts=facts)
+            if priced:
+                facts.extend(self._machine_cost(device, item["count"], len(facts) == 1))
+        return self._without("hardware_cost_model" if priced else "hardware_alone", facts=facts)
+
+    def _machine_cost(self, device: Accelerator, count: int, first: bool) -> tuple[Note, ...]:
+        from rules.advice.machine_cost import MachineUse, machine_cost
+
+        fields, extra = self._parsed.fields, self._parsed.extra
+        rate = extra.get("rent_per_hour")
+        currency = str(extra.get("currency", "USD"))
+        named = Money(amount=str(rate), currency=currency, per="hour") if rate and not first else None
+        use = MachineUse(hours=extra.get("hours"), hours_per_week=fields.get("hours_per_week"), rent_per_hour=named)
+        kwh = extra.get("kwh_price")
+        limits = Constraints(
+            location=extra.get("region"),
+            kwh_price=Money(amount=str(kwh), currency=currency, per="kwh") if kwh else None,
+        )
+        return machine_cost(device, count, use, limits, Traffic(), self._catalogue, self._policy)
 
     def _explained(self) -> Answered | None:
         topic = topic_of(self._parsed.text)
@@ -200,7 +229,7 @@ class _Answering:
         from rules.advice.compare import compare
 
         comparison: Comparison = compare(known, self._catalogue, self._policy)
-        remarks = (*self._heard.remarks, *self._problems(), *self._not_yet())
+        remarks = (*self._heard.remarks, *self._problems(), *self._not_taken_up())
         return self._done(None, comparison=comparison, remarks=remarks)
 
     def _nothing_new(self) -> Answered:
@@ -221,7 +250,7 @@ class _Answering:
         if not workload.model.name and not workload.model.params_b:
             return _Refused("missing_model", {})
         try:
-            return advise(workload, self._catalogue, self._policy)
+            return advise(workload, self._catalogue, self._policy, self._as_of)
         except UnknownName as error:
             return _Refused("unknown_name" if error.suggestions else "unknown_name_bare", error.params)
         except (CatalogError, UnsupportedWorkload) as error:
@@ -256,19 +285,12 @@ class _Answering:
     def _problems(self) -> list[Note]:
         return [Note(p.id, p.params) for p in self._parsed.problems if self._say.knows(p.id)]
 
-    def _not_yet(self) -> list[Note]:
-        """What was asked and has no figure yet (money, duration, rates), or is not taken up (training on a CPU)."""
-        intent, known = self._parsed.intent, {**self._parsed.extra, **self._parsed.fields}
-        said = {note.message for note in self._heard.remarks}
+    def _not_taken_up(self) -> list[Note]:
+        """What was asked and is not answered: training a large model on a CPU."""
+        known = {**self._parsed.extra, **self._parsed.fields}
         if known.get("cpu_only") and known.get("task") in TRAINING and known.get("domain", "llm") in _TOO_SLOW_ON_CPU:
             return [Note("remark_training_not_on_cpu")]
-        if intent in _BUYS:
-            return [Note("remark_cost_later")]
-        if intent in _TIMES and "remark_speed_later" not in said:
-            return [Note("remark_speed_later")]
-        if intent == "capacity" and any(name in known for name in _RATES):
-            return [Note("remark_rate_later")]
-        return [Note("remark_budget_later")] if "budget" in known else []
+        return []
 
     def _since_before(self, advice: Advice) -> Note | None:
         """How the need moved since the answer before, where it was about the same model and moved."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from bot.answers.layout import Layout, Surface
+from bot.answers.money import ownership_lines, pace_text, price_text
 from bot.answers.words import Words
 from rules.advice.types import Advice, GibRange, Lever, Option, PlanPart
 
@@ -14,6 +15,9 @@ _BAR_PARTS = " ▏▎▍▌▋▊▉"
 _PLAIN_BAR = "#"
 _NARROWEST_LAST_COLUMN = 24
 _NO_PLAN = "plan_single"
+_LEADS = {"time": "time", "capacity": "capacity", "cost": "cost"}
+_BESIDE = ("time", "load", "capacity", "binds", "cost")
+_NOT_MET = ("headline_needs_more", "headline_misses_target", "headline_beyond_replicas")
 _ASSUMED_BY_A_LAW = ("training_assumed", "media_assumed")
 
 
@@ -23,26 +27,47 @@ def render(
     surface: Surface,
     questions: Sequence[str] = (),
     *,
+    intent: str = "",
     understood: str = "",
     remarks: Sequence[str] = (),
 ) -> str:
     """The answer as text: verdict, breakdown, options, levers, assumptions.
 
-    `understood` is the workload as read, `remarks` is what is said beside it, `questions` are what to ask back.
+    `intent` is what was asked and decides the first line; `understood` is the workload as read, `remarks` is what is
+    said beside it, `questions` are what to ask back.
     """
-    view = _View(advice, words, surface)
+    view = _View(advice, words, surface, intent)
     return view.filled("terminal.j2", a=advice, questions=questions, understood=understood, remarks=remarks)
 
 
 class _View(Layout):
     """What the template of an advice calls: the layout, with the advice's bars and tables."""
 
-    def __init__(self, advice: Advice, words: Words, surface: Surface) -> None:
+    def __init__(self, advice: Advice, words: Words, surface: Surface, intent: str) -> None:
         super().__init__(words, surface)
         self._advice = advice
+        self._intent = _LEADS.get(intent, "")
 
     def verdict(self) -> str:
-        return self.headline(self._advice.outcome, self._words.say(self._advice.verdict))
+        """What answers the question that was asked first; the verdict on memory then follows in a line of its own."""
+        lead = self._advice.headlines.get(self._intent)
+        verdict = self._words.say(self._advice.verdict)
+        if lead is None or self._advice.outcome == "oom":
+            return self.headline(self._advice.outcome, verdict)
+        outcome = self._advice.outcome if lead.message not in _NOT_MET else "oom"
+        return f"{self.headline(outcome, self._words.say(lead))}\n{self.wrap(verdict)}"
+
+    def beside(self) -> list[str]:
+        """The other lines on speed, load, capacity and money."""
+        told = self._advice.headlines
+        return [self.wrap(self._words.say(told[name]), 2) for name in _BESIDE if name in told and name != self._intent]
+
+    def money_lines(self) -> list[str]:
+        """The working of rent or buy: the owner's sum by lines, and what moves the result most."""
+        found = self._advice.rent_or_buy
+        if found is None or self._intent != "cost":
+            return []
+        return ownership_lines(found, self._words)
 
     def share(self, value: float, of: float) -> str:
         """One part's GiB beside a sum of `of`: what does not show there is "<0.1"."""
@@ -98,17 +123,27 @@ class _View(Layout):
     def options(self, options: Iterable[Option]) -> str:
         rows = [
             (
-                self.machine(o.hardware, o.count),
+                self.machine(o.hardware, o.devices),
                 self._words(f"outcome_{o.outcome}"),
                 f"{self.gib(o.need.expected_gib)} / {self.gib(o.usable_gib)}",
                 self._words(f"tier_{o.tier}"),
-                "" if o.parallelism.message == _NO_PLAN else self._words.say(o.parallelism),
+                self._plan(o),
+                pace_text(o, self._words),
+                price_text(o, self._words),
                 "; ".join(self._words.say(reason) for reason in o.reasons),
             )
             for o in options
         ]
-        head = tuple(self._words(f"column_{name}") for name in ("hardware", "fit", "need", "tier", "plan", "why"))
+        names = ("hardware", "fit", "need", "tier", "plan", "speed", "money", "why")
+        head = tuple(self._words(f"column_{name}") for name in names)
         return self.table(head, rows)
+
+    def _plan(self, option: Option) -> str:
+        told = "" if option.parallelism.message == _NO_PLAN else self._words.say(option.parallelism)
+        if option.replicas == 1:
+            return told
+        copies = self._words.say("plan_replicas", {"count": option.replicas})
+        return f"{copies}, {told}" if told else copies
 
     def levers(self, levers: Iterable[Lever]) -> str:
         rows = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from datetime import date
 from pathlib import Path
 
 from bot.commands import picture
@@ -33,7 +34,8 @@ def run(args: argparse.Namespace) -> int:
     if args.chart:
         picture.check(args.chart)
     catalogue = team_catalogue(args.overrides)
-    answered = answer(question, catalogue=catalogue, policy=team_policy(args.overrides), lang=args.lang)
+    policy = team_policy(args.overrides)
+    answered = answer(question, catalogue=catalogue, policy=policy, lang=args.lang, as_of=date.today())
     if args.json:
         print(json.dumps(answered.json(), ensure_ascii=False, indent=2))
     else:

@@ -41,6 +41,7 @@ _TIERS = ("consumer", "workstation", "enterprise")
 # Largest sensible number of cards in one machine of a tier.
 _MOST_DEVICES = {"consumer": 2, "workstation": 4, "enterprise": 16}
 _MOST_UNIFIED = 1
+_FABRIC_GB_S = 300.0  # below this NVLink is a bridge between two cards, not a fabric of all
 _MOST_WITHOUT_LINK = 8  # cards on PCIe: no more of them stand in one host
 _MAC_ENGINES = ("llama.cpp", "ollama", "mlx")
 _MOST_ROUNDS = 8
@@ -133,7 +134,7 @@ def _candidates(
             continue
         tier = tier_of(device)
         most = _MOST_UNIFIED if device.unified_memory else _MOST_DEVICES[tier]
-        if not device.nvlink_gb_s:
+        if device.nvlink_gb_s < _FABRIC_GB_S:
             most = min(most, _MOST_WITHOUT_LINK)
         for count, need in needs.items():
             reserve_gib = policy.memory.desktop_reserve_gib if count == 1 else 0.0

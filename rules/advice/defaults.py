@@ -21,6 +21,7 @@ from rules.policy import Policy
 from rules.workload import Given, InferenceWorkload, TrainingWorkload, Workload
 
 _LARGE_PARAMS = 1.5e9
+_CROWD = 4
 _DETECTOR_FAMILIES = ("YOLO",)
 
 
@@ -80,6 +81,7 @@ def _from_table(task: str, workload: Workload, model: ModelSpec) -> tuple[dict[s
         "domain": model.domain,
         "large": model.params_total >= _LARGE_PARAMS,
         "detector": model.family.startswith(_DETECTOR_FAMILIES),
+        "crowd": isinstance(workload, InferenceWorkload) and _at_once(workload) >= _CROWD,
         "several": sum(hardware.count for hardware in workload.hardware) > 1,
     }
     changes: dict[str, Any] = {}
@@ -94,6 +96,10 @@ def _from_table(task: str, workload: Workload, model: ModelSpec) -> tuple[dict[s
             changes[name] = Given(row["value"], origin="assumed", reason=row["reason"])
             assumed.append(Assumption(name, row["value"], row["reason"]))
     return changes, assumed
+
+
+def _at_once(workload: InferenceWorkload) -> int:
+    return workload.concurrency.value if workload.concurrency is not None else 1
 
 
 def _holds(when: Mapping[str, Any], workload: Workload, facts: Mapping[str, Any], filled: Mapping[str, Any]) -> bool:

@@ -64,7 +64,7 @@ def option_verdict(model: ModelSpec, options: tuple[Option, ...]) -> tuple[Outco
     params: dict[str, Param] = {
         "model": model.display_name,
         "device": best.hardware,
-        "count": best.count,
+        "count": best.devices,
         "need_gib": best.need.expected_gib,
         "low_gib": best.need.low_gib,
         "high_gib": best.need.high_gib,
@@ -73,6 +73,15 @@ def option_verdict(model: ModelSpec, options: tuple[Option, ...]) -> tuple[Outco
         "tier": best.tier,
         "plan": best.parallelism,
     }
+    if best.kind == "own":
+        return best.outcome, Note("verdict_owned", params)
+    cost = best.cost
+    price = (cost.street_price_usd or cost.list_price_usd) if cost is not None else None
+    if best.rule == "option_cheapest_to_buy" and price is not None:
+        return best.outcome, Note("verdict_cheapest_to_buy", {**params, "price": float(price)})
+    if best.rule == "option_cheapest_to_rent" and cost is not None and cost.quote is not None:
+        rented: dict[str, Param] = {"per_hour": float(cost.quote.usd_per_hour), "provider": cost.quote.provider}
+        return best.outcome, Note("verdict_cheapest_to_rent", {**params, **rented})
     return best.outcome, Note("verdict_smallest", params)
 
 

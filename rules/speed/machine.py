@@ -59,6 +59,8 @@ def _accelerator(device: Accelerator) -> Machine:
     half = (device.bf16_dense or device.fp16_dense or 0.0) * 1e12
     if not half:
         half = fp32 * (_APPLE_HALF_RATE if device.vendor == "apple" else _PACKED_HALF)
+    if not half:
+        raise UnsupportedWorkload("speed_peak_unknown", device=device.name)
     peaks = {32: fp32, 16: half}
     if device.fp8_dense or device.int8_dense_tops:
         peaks[8] = (device.fp8_dense or device.int8_dense_tops or 0.0) * 1e12
