@@ -23,6 +23,7 @@ LANGUAGES = ("en", "es")
 _DOMAIN = "gpufit"
 _COUNTED_BY = ("count", "sequences", "n", "batch", "windows", "pictures", "samples")
 _PARAMS = "params"  # the format of a number of parameters
+_RATE = "rate"  # the format of a rate of any size: three significant digits, never an exponent
 _CARD_BY_MEMORY = re.compile(r"(?P<memory_gb>\d+(?:\.\d+)?) GB GPU")
 _Marks = Callable[[str], str]
 
@@ -40,6 +41,8 @@ class _Formatter(string.Formatter):
     def format_field(self, value: Any, format_spec: str) -> str:
         if isinstance(value, Note):
             return self._words.say(value)
+        if format_spec == _RATE and isinstance(value, (int, float)):
+            return self._marks(_rate(value))
         if format_spec == _PARAMS and isinstance(value, (int, float)):
             return self._marks(_params(value))
         if isinstance(value, str) and format_spec and not format_spec.isidentifier():
@@ -58,6 +61,14 @@ class _Formatter(string.Formatter):
 def _params(params_b: float) -> str:
     """Billions of parameters as people write them: 8.03 B, 125 M; sizes have no other form in any language."""
     return f"{params_b:.3g} B" if params_b >= 1 else f"{params_b * 1000:.3g} M"
+
+
+def _rate(value: float) -> str:
+    """2,480; 36.4; 0.034."""
+    size = abs(value)
+    return (
+        f"{value:,.0f}" if size >= 100 else f"{value:,.1f}" if size >= 10 else f"{value:.3g}" if size >= 1e-3 else "0"
+    )
 
 
 def _as_number(text: str) -> str | float:

@@ -18,7 +18,7 @@ from rules.advice.headlines import binds_note, capacity_headline, per_stream_not
 from rules.advice.judge import Judged, judge
 from rules.advice.levers import levers
 from rules.advice.limits import limits
-from rules.advice.option_figures import with_figures
+from rules.advice.option_figures import cpu_with_figures, with_figures
 from rules.advice.plan_view import cpu_plan, plan_of
 from rules.advice.quick_rule import quick_rule
 from rules.advice.registry import Facts, apply_rules, registered
@@ -154,7 +154,10 @@ def _shown(
         judged = judge(workload, model, stated.device, stated.count, policy)
         found.append(proposal(stated.device, judged, policy, (Note("option_stated"),), wants))
     elif isinstance(workload, InferenceWorkload):
-        cpu = cpu_option(workload, model, stated.cpu or catalogue.find_cpu(policy.cpu.reference), policy)
+        processor = stated.cpu or catalogue.find_cpu(policy.cpu.reference)
+        cpu = cpu_option(workload, model, processor, policy)
+        if cpu is not None and demand is not None:
+            cpu = cpu_with_figures(cpu, workload, model, processor, catalogue, policy, demand)
         if stated.cpu is not None and cpu is not None:
             return _Shown((cpu,), on_cpu=cpu_footprint(workload, model), demand=demand)
     found.extend(owned(workload, model, catalogue, policy, wants))
@@ -164,12 +167,21 @@ def _shown(
     market, excluded = recommended(workload, model, catalogue, needs, policy, wants, demand, most)
     found.extend(each for each in market if (each.option.hardware, each.option.devices) not in known)
     told = [with_figures(each, model, catalogue, policy, demand, curve=at == 0) for at, each in enumerate(found[:most])]
+    if cpu is not None and stated.device is None and _is_enough(cpu):
+        options = (cpu, *told)
+        assert isinstance(workload, InferenceWorkload)
+        return _Shown(options, on_cpu=cpu_footprint(workload, model), demand=demand, excluded=excluded)
     options = tuple(told if cpu is None else (*told, cpu))
     if found:
         first = found[0]
         return _Shown(options, first.judged, first.device, first.option.count, demand=demand, excluded=excluded)
     on_cpu = cpu_footprint(workload, model) if cpu is not None and isinstance(workload, InferenceWorkload) else None
     return _Shown(options, on_cpu=on_cpu, demand=demand, excluded=excluded)
+
+
+def _is_enough(cpu: Option) -> bool:
+    """True where traffic was told and a CPU carries it in time: then it is the answer (I1, I13)."""
+    return cpu.capacity is not None and cpu.capacity.meets is True and cpu.capacity.share is not None
 
 
 def _compose(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rules.advice.demand import Demand
-from rules.advice.types import Option
+from rules.advice.types import Capacity, Option
 from rules.memory.footprint import Note, Param
 from rules.policy import Policy
 from rules.speed.types import Figure, InferenceSpeed, TrainingSpeed
@@ -89,6 +89,8 @@ def capacity_headline(option: Option, demand: Demand, policy: Policy) -> Note | 
     }
     if carried.sequences == 0:
         return Note("headline_misses_target", params, "I6")
+    if isinstance(option.speed, InferenceSpeed) and option.speed.decode_tok_s is None:
+        return _rate_headline(option, carried, params)
     if carried.meets is None or carried.share is None:
         return Note("headline_carries_at_most", params, "I4")
     params["used"] = carried.share * 100
@@ -98,6 +100,21 @@ def capacity_headline(option: Option, demand: Demand, policy: Policy) -> Note | 
         return Note("headline_beyond_replicas", params, "I4")
     params["needed"] = carried.replicas_needed * option.count
     return Note("headline_needs_more", params, "I4")
+
+
+def _rate_headline(option: Option, carried: Capacity, params: dict[str, Param]) -> Note | None:
+    """The same for models that answer in one pass: requests a second, or live streams of speech."""
+    speech = isinstance(option.speed, InferenceSpeed) and option.speed.realtime_factor is not None
+    kind = "streams" if speech else "rate"
+    if carried.meets is None or carried.share is None:
+        return Note(f"headline_{kind}_at_most", params, "I4")
+    params["used"] = carried.share * 100
+    if carried.meets:
+        return Note(f"headline_{kind}_carried", params, "I4")
+    if carried.replicas_needed is None:
+        return Note("headline_misses_target", params, "I6")
+    params["needed"] = carried.replicas_needed * option.count
+    return Note(f"headline_{kind}_needs_more", params, "I4")
 
 
 def per_stream_note(option: Option) -> Note | None:
@@ -123,7 +140,7 @@ def binds_note(option: Option) -> Note | None:
         return None
     line = found.roofline[0]
     whole = sum(line.seconds.values())
-    if not whole:
+    if not whole or line.binds not in line.seconds:
         return None
     params: dict[str, Param] = {
         "step": Note(f"step_{line.step}"),

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from rules.advice.candidates import Proposal
-from rules.advice.capacity import replica_request, serving_capacity
+from rules.advice.capacity import media_capacity, replica_request, serving_capacity
+from rules.advice.cpu_option import on_cpu
 from rules.advice.demand import Demand
 from rules.advice.market import hours_per_week, money_of, rental_wants
 from rules.advice.types import Capacity, Option
 from rules.catalog.accelerators import Accelerator
 from rules.catalog.catalogue import Catalogue
+from rules.catalog.cpus import Cpu
 from rules.catalog.models import ModelSpec
 from rules.cost.errors import CostError
-from rules.cost.rentals import rental_quotes
+from rules.cost.rentals import cpu_quotes, rental_quotes
 from rules.cost.types import Cost
 from rules.cost.unit_prices import cost_of
 from rules.memory.errors import UnsupportedWorkload
+from rules.memory.footprint import Note
 from rules.policy import Policy
 from rules.speed.law import speed
 from rules.speed.llm.law import sequences_held
@@ -37,13 +41,12 @@ def with_figures(
     option, placed = made.option, made.judged.placed.workload
     found = pace_of(placed, model, made.device, option.count, demand)
     carried = None
-    if (
-        isinstance(placed, InferenceWorkload)
-        and model.domain == "llm"
-        and demand is not None
-        and option.outcome != "oom"
-    ):
-        carried = carried_by(placed, model, made.device, option, policy, demand, curve=curve)
+    if isinstance(placed, InferenceWorkload) and demand is not None and option.outcome != "oom":
+        if model.domain == "llm":
+            carried = carried_by(placed, model, made.device, option, policy, demand, curve=curve)
+        elif isinstance(found, InferenceSpeed):
+            audio = model.domain == "audio"
+            carried = media_capacity(found, demand, policy, cpu=False, audio=audio, replicas=option.replicas)
     cost = option.cost
     if cost is None:
         wants = rental_wants(placed)
@@ -60,15 +63,70 @@ def with_figures(
 def pace_of(placed: Workload, model: ModelSpec, device: Accelerator, count: int, demand: Demand | None) -> Speed | None:
     """The speed on `count` devices with the demand's lengths; None where no law gives it."""
     if isinstance(placed, InferenceWorkload) and demand is not None:
-        placed = replace(
-            placed,
-            input_len=placed.input_len or Given(demand.prompt_tokens, "assumed", "default_prompt_tokens"),
-            output_len=placed.output_len or Given(demand.answer_tokens, "assumed", "default_answer_tokens"),
-        )
+        placed = as_served(placed, model, demand)
     try:
         return speed(placed, model, device, count)
     except UnsupportedWorkload:
         return None
+
+
+def as_served(placed: InferenceWorkload, model: ModelSpec, demand: Demand) -> InferenceWorkload:
+    """The workload with the demand's lengths; an assumed batch of a media model gives way to full use."""
+    if model.domain != "llm":
+        batch = None if _is_assumed(placed.batch) else placed.batch
+        return replace(placed, batch=batch, context=None if _is_assumed(placed.context) else placed.context)
+    return replace(
+        placed,
+        input_len=placed.input_len or Given(demand.prompt_tokens, "assumed", "default_prompt_tokens"),
+        output_len=placed.output_len or Given(demand.answer_tokens, "assumed", "default_answer_tokens"),
+    )
+
+
+def _is_assumed(given: Given[int] | None) -> bool:
+    return given is not None and given.origin == "assumed"
+
+
+def cpu_with_figures(
+    option: Option,
+    workload: InferenceWorkload,
+    model: ModelSpec,
+    cpu: Cpu,
+    catalogue: Catalogue,
+    policy: Policy,
+    demand: Demand,
+) -> Option:
+    """The CPU option with its speed, what it carries, and the cheapest machine with the cores for it (I1, I8)."""
+    on_it = as_served(on_cpu(workload, model), model, demand)
+    given = on_it.weights_format
+    if cpu.bf16 and model.domain != "llm" and given is not None and given.origin == "assumed":
+        on_it = replace(on_it, weights_format=Given("bf16", "assumed", "default_format_cpu_bf16"))
+    try:
+        found = speed(on_it, model, cpu, 1)
+    except UnsupportedWorkload:
+        return option
+    assert isinstance(found, InferenceSpeed)
+    if model.domain == "llm":
+        request = replica_request(on_it, model, cpu, 1, demand)
+        carried: Capacity | None = serving_capacity(
+            request, demand, policy, sequences_held(request, cpu, on_it), option.replicas
+        )
+    else:
+        carried = media_capacity(found, demand, policy, cpu=True, audio=model.domain == "audio")
+    cores = _cores(cpu, carried)
+    wants = replace(rental_wants(workload), vcpus=2.0 * cores, ram_gib=option.need.high_gib)
+    quotes = cpu_quotes(catalogue, wants, policy=policy)
+    cost = Cost(purchase=quotes[0].purchase, quote=quotes[0], usd_per_hour=quotes[0].usd_per_hour) if quotes else None
+    reasons = option.reasons
+    if carried is not None and carried.requests_s and cores < cpu.cores:
+        reasons = (*reasons, Note("cpu_cores_enough", {"cores": cores, "all": cpu.cores}, "I8"))
+    return replace(option, speed=found, capacity=carried, cost=cost, reasons=reasons)
+
+
+def _cores(cpu: Cpu, carried: Capacity | None) -> int:
+    """Cores that carry the demand, if they all work alike; all of them where nothing was asked."""
+    if carried is None or carried.share is None or not carried.meets:
+        return cpu.cores
+    return max(1, min(cpu.cores, math.ceil(cpu.cores * carried.share)))
 
 
 def carried_by(
