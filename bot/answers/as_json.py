@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from datetime import date
+from decimal import Decimal
 from typing import Any
 
 from bot.answers.words import Words
@@ -42,6 +44,10 @@ def _plain(value: Any, words: Words) -> Any:
         }
     if isinstance(value, Mapping):
         return {str(key): _plain(item, words) for key, item in value.items()}
+    if isinstance(value, Decimal):
+        return format(value, "f")  # money stays exact: text, as in a question's budget
+    if isinstance(value, date):
+        return value.isoformat()
     if isinstance(value, (tuple, list)):
         return [_plain(item, words) for item in value]
     return value

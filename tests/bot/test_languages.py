@@ -167,6 +167,7 @@ def _names() -> re.Pattern[str]:
         "HF Trainer + PEFT",
     }
     names |= {"FSDP", "DDP", "ZERO3", "ZERO2", "GiB", "x16", "bf16", "fp16", "fp32", "llama.cpp/GGUF", "ROCm", "EUR"}
+    names |= {text for offer in catalogue.offers for text in (offer.provider, offer.instance, offer.region)}
     names |= {alias for device in catalogue.accelerators for alias in device.aliases} | {
         "RTX",
         "Mixtral 8x7B",
