@@ -56,20 +56,29 @@ class Picked:
 
 
 def undominated(found: Iterable[Ranked]) -> tuple[Ranked, ...]:
-    """Those that no other of the same kind (rented, bought, owned) beats or equals in money, rate and target."""
+    """Those that no other of the same kind (rented, bought, owned) beats or equals in money, rate and target.
+
+    Money counts with what more devices burden it by.
+    """
     every = list(found)
-    kept: list[Ranked] = []
-    for where in ("own", "cloud", "on_premises"):
+    kept: list[Ranked] = [each for each in every if each.where == "own"]
+    for where in ("cloud", "on_premises"):
         same = [each for each in every if each.where == where]
-        same.sort(key=lambda e: (not e.meets, _known(e.money), -(e.rate or 0.0), e.devices, e.size_gb))
-        best: dict[bool, float] = {}
+        same.sort(key=lambda e: (_known(e.money) * _burden(e), not e.meets, -_pace(e), e.devices, e.size_gb))
+        best, best_meeting = -1.0, -1.0
         for each in same:
-            rate = each.rate if each.rate is not None else each.size_gb
-            beaten = max((r for meets, r in best.items() if meets or not each.meets), default=-1.0)
-            if where == "own" or rate > beaten:
+            pace = _pace(each)
+            if pace > (best_meeting if each.meets else best):
                 kept.append(each)
-                best[each.meets] = max(rate, best.get(each.meets, -1.0))
+            best = max(best, pace)
+            if each.meets:
+                best_meeting = max(best_meeting, pace)
     return tuple(kept)
+
+
+def _pace(each: Ranked) -> float:
+    """Work a second, or the memory where no law gives a rate."""
+    return each.rate if each.rate is not None else each.size_gb
 
 
 def pick(found: Sequence[Ranked], goal: Goal, most: int, tiers: Sequence[str] = ()) -> tuple[Picked, ...]:
