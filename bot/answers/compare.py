@@ -7,11 +7,12 @@ from typing import Any
 
 from bot.answers.as_json import advice_json
 from bot.answers.layout import Layout, Surface
+from bot.answers.money import pace_text, price_text
 from bot.answers.words import Words
 from rules.advice.compare import Alternative, Comparison
 from rules.memory.footprint import Note
 
-_COLUMNS = ("alternative", "fit", "need", "tier", "most", "card")
+_COLUMNS = ("alternative", "fit", "need", "tier", "speed", "money", "most", "card")
 
 
 def comparison_text(
@@ -96,11 +97,14 @@ class _View(Layout):
         if proposed and row.advice is not None:
             best = row.advice.options[0]
             label = f"{label}: {self.machine(best.hardware, best.count)}" if best.hardware not in label else label
+        option = row.advice.options[0] if row.advice is not None and row.advice.options else None
         return (
             label,
             self._words(f"outcome_{row.outcome}"),
             need,
             self._words(f"tier_{row.tier}"),
+            pace_text(option, self._words) if option is not None else "",
+            price_text(option, self._words) if option is not None else "",
             self._most(row),
             self._card(row),
         )

@@ -16,7 +16,7 @@ _PLAIN_BAR = "#"
 _NARROWEST_LAST_COLUMN = 24
 _NO_PLAN = "plan_single"
 _LEADS = {"time": "time", "capacity": "capacity", "cost": "cost"}
-_BESIDE = ("time", "load", "capacity", "binds", "cost")
+_BESIDE = ("time", "load", "capacity", "binds", "managed", "scaling", "crossing")
 _NOT_MET = ("headline_needs_more", "headline_misses_target", "headline_beyond_replicas")
 _ASSUMED_BY_A_LAW = ("training_assumed", "media_assumed")
 
@@ -60,7 +60,10 @@ class _View(Layout):
     def beside(self) -> list[str]:
         """The other lines on speed, load, capacity and money."""
         told = self._advice.headlines
-        return [self.wrap(self._words.say(told[name]), 2) for name in _BESIDE if name in told and name != self._intent]
+        wanted = [name for name in _BESIDE if name in told and name != self._intent]
+        if "load" in wanted and "time" in wanted:
+            wanted.remove("time")  # the same rates
+        return [self.wrap(self._words.say(told[name]), 2) for name in wanted]
 
     def money_lines(self) -> list[str]:
         """The working of rent or buy: the owner's sum by lines, and what moves the result most."""

@@ -1,7 +1,7 @@
 """Set-ups side by side: the same question asked of each alternative, and the figure that decides between them.
 
-Only what is computed decides: whether it fits, how much of it fits, and the facts of the catalogue (bandwidth, compute
-rate, number formats). Speed and money have no figures here yet.
+Only what is computed decides: whether it fits, how fast it is, how much of it fits, and the facts of the catalogue
+(bandwidth, compute rate, number formats). Prices stand beside each.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rules.advice.advise import advise
+from rules.advice.rent_or_buy import rate_of
 from rules.advice.tiers import tier_of
 from rules.advice.types import Advice, Limits, Outcome
 from rules.catalog.accelerators import Accelerator
@@ -136,15 +137,19 @@ def _decide(rows: Sequence[Alternative], training: bool) -> tuple[Note, int | No
 
 
 def _by_figures(among: Sequence[int], rows: Sequence[Alternative], training: bool) -> tuple[Note, int | None]:
-    """All fit. Between machines the compute rate decides training and the memory bandwidth serving, then the room for
-    more; between models or formats on one machine, the memory."""
+    """All fit. Between machines the speed decides, where a law gives it (else the compute rate of training, the memory
+    bandwidth of serving), then the room for more; between models or formats on one machine, the memory."""
     machines = {(row.device.name, row.count) for i in among if (row := rows[i]).device is not None}
     if len(machines) < 2:
         return _least_memory(among, rows)
-    rates = {i: _rate(rows[i], training) for i in among}
+    computed = {i: rate_of(found.options[0]) for i in among if (found := rows[i].advice) and found.options}
+    known = len(computed) == len(among) and all(computed.values())
+    rates = {i: (computed[i] or 0.0) if known else _rate(rows[i], training) for i in among}
     best, second = sorted(rates, key=lambda i: -rates[i])[:2]
     if rates[second] and rates[best] >= _CLEARLY_MORE * rates[second]:
         message = "compare_compute" if training else "compare_bandwidth"
+        if known:
+            message = "compare_speed_training" if training else "compare_speed_serving"
         return Note(message, {"side": best, "rate": rates[best], "other_rate": rates[second]}), best
     quick = [i for i in among if rates[i] * _CLEARLY_MORE > rates[best]]
     room = {i: (rows[i].limits.micro_batch if training else rows[i].limits.sequences) or 0 for i in quick}

@@ -135,11 +135,21 @@ def _weights_format(
         return Given(value, origin="assumed", reason=reason), (Assumption("weights_format", value, reason),)
     if given is not None:
         return given, ()
+    if model.domain == "llm" and not engine and device is None and _at_home(workload):
+        return (
+            Given("gguf:Q4_K_M", origin="assumed", reason="default_format_at_home"),
+            (Assumption("weights_format", "gguf:Q4_K_M", "default_format_at_home"),),
+        )
     value = model.native_quant or (model.native_dtype if model.domain != "llm" else "bf16")
     if model.domain == "llm" and ("llama.cpp" in engine or engine == "ollama"):
         value = "gguf:Q4_K_M" if engine == "ollama" else "gguf:F16"
     reason = "default_format_native" if model.native_quant else "default_format_16_bit"
     return Given(value, origin="assumed", reason=reason), (Assumption("weights_format", value, reason),)
+
+
+def _at_home(workload: InferenceWorkload) -> bool:
+    """True for a few people on a machine of their own, who run files in 4 bits where nothing else is said."""
+    return workload.constraints.where == "on_premises" and _at_once(workload) < _CROWD
 
 
 def smaller_formats(workload: InferenceWorkload) -> tuple[str, ...]:

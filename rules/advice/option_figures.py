@@ -43,7 +43,8 @@ def with_figures(
     carried = None
     if isinstance(placed, InferenceWorkload) and demand is not None and option.outcome != "oom":
         if model.domain == "llm":
-            carried = carried_by(placed, model, made.device, option, policy, demand, curve=curve)
+            pool = made.judged.footprint.kv_cache_tokens
+            carried = carried_by(placed, model, made.device, option, policy, demand, pool, curve=curve)
         elif isinstance(found, InferenceSpeed):
             audio = model.domain == "audio"
             carried = media_capacity(found, demand, policy, cpu=False, audio=audio, replicas=option.replicas)
@@ -113,8 +114,9 @@ def cpu_with_figures(
     else:
         carried = media_capacity(found, demand, policy, cpu=True, audio=model.domain == "audio")
     cores = _cores(cpu, carried)
+    asked = carried is not None and carried.share is not None
     wants = replace(rental_wants(workload), vcpus=2.0 * cores, ram_gib=option.need.high_gib)
-    quotes = cpu_quotes(catalogue, wants, policy=policy)
+    quotes = cpu_quotes(catalogue, wants, policy=policy) if asked else ()  # how many cores else is anybody's guess
     cost = Cost(purchase=quotes[0].purchase, quote=quotes[0], usd_per_hour=quotes[0].usd_per_hour) if quotes else None
     reasons = option.reasons
     if carried is not None and carried.requests_s and cores < cpu.cores:
@@ -136,15 +138,19 @@ def carried_by(
     option: Option,
     policy: Policy,
     demand: Demand,
+    pool_tokens: float | None = None,
     *,
     curve: bool = False,
 ) -> Capacity | None:
-    """What the option carries beside the demand."""
+    """What the option carries beside the demand; `pool_tokens` is what the engine's cache holds, where it has one."""
     try:
         request = replica_request(placed, model, device, option.count, demand)
     except UnsupportedWorkload:
         return None
     holds = sequences_held(request, device, placed)
+    if pool_tokens is not None:
+        each = max(request.prompt + request.answer, placed.context.value if placed.context else 0)
+        holds = max(1.0, min(holds, pool_tokens // each))
     return serving_capacity(request, demand, policy, holds, option.replicas, curve=curve)
 
 

@@ -41,7 +41,11 @@ PRIORS: dict[str, float] = {
     "compute.*.hbm": 0.50,
     "compute.*.unified": 0.45,
     "compute.*.cpu": 0.40,
+    "compute.ggml.gddr": 0.80,
     "compute.ggml.hbm": 0.25,
+    "compute.server.hbm": 0.60,
+    "compute.native.gddr": 1.0,  # sums in 16 bits, at twice the rate of sums in 32
+    "compute.eager.gddr": 0.85,
     "compute_moe.*": 0.45,  # the same for routed experts, relative
     "narrow.8": 0.75,  # share of the 8-bit peak, relative to the share of the 16-bit peak
     "narrow.4": 0.45,

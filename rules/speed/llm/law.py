@@ -83,7 +83,10 @@ def sequences_held(request: Request, device: Accelerator | Cpu, workload: Infere
     share = workload.gpu_memory_utilization.value if workload.gpu_memory_utilization else _POOL_SHARE
     work = request.work
     room = share * device.memory_bytes * request.tp * request.pp - work.dense_bytes - work.expert_bytes
-    each = work.cache_bytes(request.depth + request.prompt + request.answer)
+    length = request.depth + request.prompt + request.answer
+    if workload.context is not None and workload.context.value > length:
+        length = workload.context.value  # what an engine must be able to hold of each
+    each = work.cache_bytes(length)
     return max(1.0, min(limit, room / each if each else limit))
 
 
