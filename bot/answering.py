@@ -266,7 +266,8 @@ class _Answering:
             each = found.verdict.params.get("tokens_each") if found.verdict.message == _FEWER_TOKENS else None
             return found.outcome == "oom", int(math.log(each, 4)) if isinstance(each, int) and each > 0 else None
         first = found.options[0] if found.options else None
-        return (first.hardware, first.count) if first is not None else ("none", 0)
+        machine = (first.hardware, first.count) if first is not None else ("none", 0)
+        return (found.workload.kind, *machine)  # running and training are two answers even on one card
 
     def _point(self, advice: Advice) -> Point | None:
         parsed = self._parsed

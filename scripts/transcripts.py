@@ -42,8 +42,13 @@ def shortened(answered: Answered) -> str:
     """An answer without its breakdown, options, levers and small print; short ones stay whole."""
     if answered.advice is None or answered.explanation is not None or answered.comparison is not None:
         return answered.text(SURFACE).strip()
-    words = answered.words
+    words, told = answered.words, answered.advice.headlines
     lines = [
+        *(
+            words.say(told[name])
+            for name in ("time", "capacity", "cost")
+            if name == answered.parsed.intent and name in told
+        ),
         f"{words('outcome_' + answered.advice.outcome).upper()}: {words.say(answered.advice.verdict)}",
         *(words.say(note) for note in answered.remarks),
         f"{words('understood')} {answered.understood}.",

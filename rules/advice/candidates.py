@@ -6,7 +6,7 @@ every card's memory in plain numbers; only what is shown is judged exactly.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from rules.advice.demand import Demand
@@ -45,6 +45,7 @@ _FABRIC_GB_S = 300.0  # below this NVLink is a bridge between two cards, not a f
 _MOST_WITHOUT_LINK = 8  # cards on PCIe: no more of them stand in one host
 _MAC_ENGINES = ("llama.cpp", "ollama", "mlx")
 _MOST_ROUNDS = 8
+_NEAR = 0.85  # of the reference's need: below it a card is not judged, it is too small
 _REQUIREMENTS = {
     "option_cheapest_to_buy": "T5",
     "option_cheapest_to_rent": "T8",
@@ -72,9 +73,17 @@ def recommended(
     """
     on_mac = isinstance(workload, InferenceWorkload) and _engine(workload) in _MAC_ENGINES
     goal: Goal = workload.constraints.goal or "balanced"
+
+    def holds(device: Accelerator, count: int, room: float) -> bool:
+        try:
+            judged = judge(workload, model, device, count, policy)
+        except UnsupportedWorkload:
+            return False
+        return not judged.cache_is_short and judged.demand.expected <= room
+
     pool = [
         each
-        for each in _candidates(catalogue.accelerators, needs, policy, on_mac, wider=goal == "fastest")
+        for each in _candidates(catalogue.accelerators, needs, policy, on_mac, goal == "fastest", holds)
         if not _excluded(each.device, wants)
     ]
     placements, excluded = priced(workload, model, catalogue, policy, demand, pool)
@@ -122,8 +131,12 @@ def _candidates(
     policy: Policy,
     runs_on_mac: bool,
     wider: bool,
+    holds: Callable[[Accelerator, int, float], bool],
 ) -> Iterator[Candidate]:
-    """Devices with the fewest of them that hold the work; with `wider` the larger counts of the tier as well."""
+    """Devices with the fewest of them that hold the work; with `wider` the larger counts of the tier as well.
+
+    `holds` judges a near miss exactly: engines take less on smaller cards than on the reference.
+    """
     keep = policy.fit.tight_above_share - policy.fit.recommend_headroom_share
     for device in accelerators:
         if (device.release_year or 0) < policy.candidates.oldest_release_year or device.form_factor == "laptop":
@@ -138,7 +151,10 @@ def _candidates(
             most = min(most, _MOST_WITHOUT_LINK)
         for count, need in needs.items():
             reserve_gib = policy.memory.desktop_reserve_gib if count == 1 else 0.0
-            if count <= most and need.expected <= keep * usable_bytes(device, desktop_reserve_gib=reserve_gib):
+            room = keep * usable_bytes(device, desktop_reserve_gib=reserve_gib)
+            if count > most or need.expected * _NEAR > room:
+                continue
+            if need.expected <= room or holds(device, count, room):
                 yield Candidate(device, count, tier)
                 if not wider:
                     break

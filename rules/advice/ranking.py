@@ -14,7 +14,7 @@ from typing import Literal
 Where = Literal["own", "cloud", "on_premises"]
 Goal = Literal["balanced", "cheapest", "fastest"]
 
-_SIMPLER_IS_WORTH = 0.15  # what a buyer pays more for half the devices: one host, no split, no link between them
+_SIMPLER_IS_WORTH = 0.25  # what a buyer pays more for half the devices: one host, no split, no link between them
 _MOST_TIMES_THE_CHEAPEST = 6.0  # a faster machine to rent that costs more than this is not a choice of the same kind
 _A_REAL_GAIN = 1.25  # a faster choice that is not faster by a quarter is no choice of its own
 

@@ -26,8 +26,8 @@ def compared(*messages: str) -> Answered:
 @pytest.mark.parametrize(
     ("question", "verdict", "winner"),
     [
-        ("4090 vs A100 40 for lora on an 8b, which is faster", "compare_compute", 1),
-        ("llama 3 8b int4: 3090 vs 4060 ti 16gb, which is better", "compare_bandwidth", 0),
+        ("4090 vs A100 40 for lora on an 8b, which is faster", "compare_speed_training", 1),
+        ("llama 3 8b int4: 3090 vs 4060 ti 16gb, which is better", "compare_speed_serving", 0),
         ("llama 3 70b int4: 4090 vs A100 80, which is better", "compare_only_one_fits", 1),
         ("llama 3 70b bf16: 4090 vs 3090, which is better", "compare_none_fits", None),
         ("8 bit or 4 bit for qwen 32b on a 3090, which is better", "compare_only_one_fits", 1),
@@ -65,7 +65,7 @@ def test_layer_split_adds_no_bandwidth() -> None:
 def test_text_has_verdict_first_and_a_row_for_each() -> None:
     """The verdict line comes first, then every set-up with need, room and the catalogue's rates of a card."""
     text = compared("4090 vs A100 40 for lora on an 8b, which is faster").text(Surface(width=140))
-    assert text.splitlines()[0].startswith("✅ It fits each of them; A100-40GB")
+    assert text.splitlines()[0].startswith("✅ A100-40GB is the faster:")
     assert "1,008 GB/s, 165 TFLOPS in bf16" in text
     assert "Read as: 8 B model · LoRA · RTX 4090 against A100-40GB." in text
 

@@ -33,8 +33,8 @@ RANKED = st.builds(
 
 
 def _burdened(each: Ranked) -> float:
-    """Money with 15 % more for each doubling of the devices."""
-    return (each.money if each.money is not None else math.inf) * (1 + 0.15 * math.log2(each.devices))
+    """Money with a quarter more for each doubling of the devices."""
+    return (each.money if each.money is not None else math.inf) * (1 + 0.25 * math.log2(each.devices))
 
 
 def test_a_slower_and_dearer_card_is_dominated() -> None:
