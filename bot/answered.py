@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from bot.answers.echo import alternative_label, understood
@@ -15,6 +14,7 @@ from bot.questions.open_points import Choice
 from bot.questions.parsed import Parsed
 from rules.advice.types import Advice
 from rules.memory.footprint import Note
+from rules.records import dataclass
 
 if TYPE_CHECKING:  # the rarer kinds of answer are imported when one is given
     from bot.answers.concepts import Explanation

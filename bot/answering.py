@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +31,7 @@ from rules.memory.errors import UnsupportedWorkload
 from rules.memory.footprint import Note, Param
 from rules.memory.usable import usable_bytes
 from rules.policy import Policy, default_policy
+from rules.records import dataclass
 from rules.units import to_gib
 from rules.workload import Constraints, Money, Traffic, Workload
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from bot.answers.words import words
@@ -26,6 +26,7 @@ from rules.memory.footprint import Footprint, Note, Range
 from rules.memory.law import footprint
 from rules.memory.verdict import Fit, verdict
 from rules.policy import Policy, default_policy
+from rules.records import dataclass
 from rules.units import to_gib
 from rules.workload import Given, InferenceWorkload, TrainingWorkload, Workload
 

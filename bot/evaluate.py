@@ -8,13 +8,13 @@ medium.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from bot.estimate import Estimator
 from bot.evaluate_scores import Errors, grouped, signed_error
 from bot.evaluate_verdicts import VerdictScore
 from rules.catalog.catalogue import Catalogue
+from rules.records import dataclass
 
 Case = Mapping[str, Any]
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
 from typing import Any
+
+from rules.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

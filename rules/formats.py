@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, Literal
 
 import tomli
+
+from rules.records import dataclass
 
 
 class UnknownFormat(ValueError):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache
 from importlib import resources
 from typing import Any
 
 import tomli
+
+from rules.records import dataclass
 
 
 class PolicyError(ValueError):

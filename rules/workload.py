@@ -8,8 +8,9 @@ import; `rules.wire` checks what comes from outside with pydantic.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
+
+from rules.records import dataclass
 
 T = TypeVar("T")
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 from bot.questions.lexicon import EDGE_BEFORE, Alternatives, table
+from rules.records import dataclass
 
 _MEMORY_OR_FORM = re.compile(r"[ \-]?(?:\b\d+\s?gb\b|\bpcie\b|\bsxm\d?\b|\(.*?\))(?:-\d+gb)?", re.IGNORECASE)
 _BRAND = r"(?:(?:nvidia|geforce|amd|radeon|intel|instinct|tesla|rtx|gtx|apple)[\s\-_]?){0,3}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Literal
 
 from bot.questions import numbers
@@ -22,6 +22,7 @@ from bot.questions.text import clean
 from rules.catalog.catalogue import Catalogue
 from rules.memory.footprint import Note
 from rules.policy import Policy
+from rules.records import dataclass
 
 MAX_TURNS = 50
 _NUMBER = re.compile(rf"(?:\D{{0,12}}\s)?~?({numbers.NUMBER})(?:\s\D{{0,24}})?")

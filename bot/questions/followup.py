@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from bot.questions import numbers
@@ -19,6 +18,7 @@ from bot.questions.parsed import Parsed
 from bot.questions.text import clean
 from rules.catalog.errors import UnknownName
 from rules.memory.footprint import Note
+from rules.records import dataclass
 
 MAX_FOLLOWUP_CHARS = 120
 TRAINING = frozenset(("fine_tuning", "training", "pretraining"))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, Needing, remembered, source, table, word, words
 from bot.questions.reader import Reader
 from rules.catalog.accelerators import Accelerator
 from rules.catalog.errors import UnknownName
+from rules.records import dataclass
 
 GB = r"(?:gigabytes|gigas|gigs|gig|gib|gb|g)"
 FindInstance = Callable[[str], tuple[Accelerator | None, float, object]]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, choices
 from bot.questions.reader import Reader
+from rules.records import dataclass
 
 _GGUF = re.compile(
     rf"{EDGE_BEFORE}(?:gguf[\s:\-]{{1,2}})?(?:ud-)?(?P<q>i?q[1-8])[_\s\-]?"

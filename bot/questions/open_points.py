@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from rules.catalog.accelerators import Accelerator
 from rules.catalog.catalogue import Catalogue
 from rules.catalog.errors import UnknownName
 from rules.policy import Policy
+from rules.records import dataclass
 
 Verdict = Callable[[Parsed], Hashable | None]
 _MEMORY_IN_NAME = re.compile(r"[ \-]\d+GB")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from rules.records import dataclass
 
 Intent = Literal[
     "fit", "recommend", "capacity", "cost", "compare", "time", "concept", "benchmark", "unclear", "help", "followup"

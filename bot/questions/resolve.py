@@ -9,10 +9,11 @@ what it beat and why, so that a reading can be explained.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 from bot.questions.parsed import Beaten, Span
+from rules.records import dataclass
 
 Why = Literal["overlap", "surer", "first", "corrected", "implied"]
 

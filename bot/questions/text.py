@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
+
+from rules.records import dataclass
 
 MAX_CHARS = 4000  # a Slack message; longer texts are cut and said to be
 

@@ -6,11 +6,11 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from bot.sources.errors import HubNotFound, HubNotInstalled, HubSwitchedOff, HubUnreachable
+from rules.records import dataclass
 
 TIMEOUT_S = 5.0
 _ID = re.compile(r"[\w.-]+/[\w.-]+")

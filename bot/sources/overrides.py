@@ -11,7 +11,6 @@ import csv
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -23,6 +22,7 @@ from rules.catalog.catalogue import Catalogue, OwnedHost
 from rules.catalog.errors import CatalogError, UnknownName
 from rules.catalog.models import ModelSpec
 from rules.catalog.offers import Offer
+from rules.records import dataclass
 
 T = TypeVar("T")
 

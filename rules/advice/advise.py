@@ -6,7 +6,7 @@ compute levers, limits and variants, apply the rules, and phrase the verdict as 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 
 from rules.advice.candidates import Proposal, owned, proposal, recommended, reference_needs, wants_of
@@ -35,6 +35,7 @@ from rules.catalog.models import ModelSpec
 from rules.cost.price_age import stale
 from rules.memory.footprint import Footprint, Note
 from rules.policy import Policy
+from rules.records import dataclass
 from rules.workload import Given, InferenceWorkload, TrainingWorkload, Workload
 
 _BECAUSE_PARTS = 4

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
 
 from rules.cost.currency import amount_of, convert, decimal_of
 from rules.cost.errors import CostError
 from rules.policy import Policy
+from rules.records import dataclass
 from rules.workload import Money
 
 

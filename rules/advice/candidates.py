@@ -7,23 +7,25 @@ every card's memory in plain numbers; only what is shown is judged exactly.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rules.advice.demand import Demand
-from rules.advice.judge import Judged, judge
+from rules.advice.judge import Judged, judge, outcome_of
 from rules.advice.market import Candidate, Placement, priced
 from rules.advice.plan_view import gib_range
 from rules.advice.ranking import Goal, pick
+from rules.advice.running import blocking, note_of
 from rules.advice.tiers import considerations, tier_of
 from rules.advice.types import Excluded, Option
 from rules.catalog.accelerators import Accelerator
-from rules.catalog.capabilities import Finding, Wants, assess
+from rules.catalog.capabilities import Wants, assess
 from rules.catalog.catalogue import Catalogue
 from rules.catalog.models import ModelSpec
 from rules.memory.errors import UnsupportedWorkload
 from rules.memory.footprint import Note, Range
 from rules.memory.usable import usable_bytes
 from rules.policy import Policy
+from rules.records import dataclass
 from rules.units import to_gib
 from rules.workload import InferenceWorkload, TrainingWorkload, Workload
 
@@ -84,7 +86,7 @@ def recommended(
     pool = [
         each
         for each in _candidates(catalogue.accelerators, needs, policy, on_mac, goal == "fastest", holds)
-        if not _excluded(each.device, wants)
+        if blocking(each.device, wants) is None
     ]
     placements, excluded = priced(workload, model, catalogue, policy, demand, pool)
     found: list[Proposal] = []
@@ -96,18 +98,20 @@ def recommended(
         for choice in picked:
             placement = placements[choice.ranked.key]
             judged = placement.judged(workload, model, policy)
-            if judged.fit.outcome != "fits" or judged.cache_is_short:
+            if outcome_of(judged, model, placement.device, policy) != "fits":
                 refused |= {p.ranked.key for p in placements if p.same_hardware(placement)}
             else:
-                found.append(_shown(placement, judged, choice.rule, policy, wants))
+                found.append(_shown(placement, judged, model, choice.rule, policy, wants))
         if len(found) == len(picked):
             break
     return tuple(found), excluded
 
 
-def _shown(placement: Placement, judged: Judged, rule: str, policy: Policy, wants: Wants) -> Proposal:
+def _shown(
+    placement: Placement, judged: Judged, model: ModelSpec, rule: str, policy: Policy, wants: Wants
+) -> Proposal:
     reason = Note(rule, {"tier": placement.ranked.tier, "meets": float(placement.ranked.meets)}, _REQUIREMENTS[rule])
-    made = proposal(placement.device, judged, policy, (reason,), wants)
+    made = proposal(placement.device, judged, model, policy, (reason,), wants)
     option = replace(made.option, replicas=placement.replicas, rule=rule, cost=placement.cost)
     return Proposal(option, made.device, made.judged)
 
@@ -163,6 +167,7 @@ def _candidates(
 def proposal(
     device: Accelerator,
     judged: Judged,
+    model: ModelSpec,
     policy: Policy,
     reasons: tuple[Note, ...],
     wants: Wants,
@@ -170,13 +175,14 @@ def proposal(
 ) -> Proposal:
     """The shown form of a judged placement; `host` names a machine that the team owns."""
     fit, count = judged.fit, judged.placed.workload.hardware[0].count
+    blocked = blocking(device, wants)
     shown = Option(
         hardware=f"{host} ({device.name})" if host else device.name,
         count=count,
         kind="own" if host else "gpu",
         tier=tier_of(device),
         parallelism=judged.placed.plan,
-        outcome="tight" if judged.fits and judged.cache_is_short else fit.outcome,
+        outcome=outcome_of(judged, model, device, policy),
         need=gib_range(judged.demand),
         usable_gib=to_gib(fit.usable_bytes),
         headroom_gib=to_gib(fit.usable_bytes - judged.demand.expected),
@@ -184,8 +190,9 @@ def proposal(
         warnings=(
             *judged.placed.notes,
             *considerations(device, count, policy),
-            *(_note(found) for found in assess(device, wants)),
+            *(note_of(found) for found in assess(device, wants)),
         ),
+        blocked=note_of(blocked) if blocked is not None else None,
     )
     return Proposal(shown, device, judged)
 
@@ -198,28 +205,12 @@ def owned(
         device = catalogue.find_accelerator(host.gpu)
         for count in (n for n in range(1, host.n_gpus + 1) if host.n_gpus % n == 0):
             judged = judge(workload, model, device, count, policy)
-            if judged.fits and not judged.cache_is_short:
-                yield proposal(device, judged, policy, (Note("option_owned", {"host": host.host}),), wants, host.host)
+            outcome = outcome_of(judged, model, device, policy)
+            if outcome == "fits" or (outcome == "tight" and not judged.cache_is_short):
+                reasons = (Note("option_owned", {"host": host.host}),)
+                yield proposal(device, judged, model, policy, reasons, wants, host.host)
                 break
-
-
-def _note(finding: Finding) -> Note:
-    return Note(finding.message, finding.params, finding.requirement)
 
 
 def _engine(workload: InferenceWorkload) -> str:
     return workload.engine.value.lower() if workload.engine else ""
-
-
-def _excluded(device: Accelerator, wants: Wants) -> bool:
-    return any(f.verdict == "exclude" for f in assess(device, wants))
-
-
-def wants_of(workload: Workload) -> Wants:
-    """The hardware features that the workload's number formats and kernels ask for."""
-    if isinstance(workload, TrainingWorkload):
-        compute = workload.compute_dtype.value if workload.compute_dtype else "bf16"
-        attention = workload.attention.value if workload.attention else "flash"
-        return Wants(compute_dtype=compute, flash_attention=attention == "flash", training=True)
-    fmt = workload.weights_format.value if workload.weights_format else "bf16"
-    return Wants(compute_dtype="bf16", weights_format=fmt, flash_attention=False, training=False)

@@ -7,7 +7,6 @@ Only what is computed decides: whether it fits, how fast it is, how much of it f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rules.advice.advise import advise
 from rules.advice.rent_or_buy import rate_of
@@ -20,6 +19,7 @@ from rules.catalog.errors import CatalogError, UnknownName
 from rules.memory.errors import UnsupportedWorkload
 from rules.memory.footprint import Note, Param
 from rules.policy import Policy
+from rules.records import dataclass
 from rules.workload import InferenceWorkload, TrainingWorkload, Workload
 
 _CLEARLY_MORE = 1.1  # a figure that is less than a tenth larger decides nothing

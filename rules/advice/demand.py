@@ -7,10 +7,10 @@ what was taken where nobody said. Rates are a second and at the peak, times are 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from rules.advice.types import Assumption
 from rules.policy import Policy
+from rules.records import dataclass
 from rules.workload import InferenceWorkload
 
 _SECONDS_A_DAY = 86_400

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 from rules.advice.placement import Placed, place
+from rules.advice.running import blocking, wants_of
+from rules.advice.types import Outcome
 from rules.catalog.accelerators import Accelerator
 from rules.catalog.models import ModelSpec
 from rules.memory.footprint import Footprint, Range
 from rules.memory.law import footprint
 from rules.memory.verdict import Fit, verdict
 from rules.policy import Policy
-from rules.workload import InferenceWorkload, TrainingWorkload, Workload
+from rules.records import dataclass
+from rules.workload import Given, InferenceWorkload, TrainingWorkload, Workload
+
+# A server whose sequences get fewer tokens than this is not of use to anybody.
+FEWEST_TOKENS_EACH = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +65,38 @@ def sequences_at_once(workload: Workload) -> int:
     """Sequences in flight that a serving workload asks for; 1 where it says nothing."""
     given = getattr(workload, "concurrency", None)
     return max(1, given.value) if given is not None else 1
+
+
+def outcome_of(judged: Judged, model: ModelSpec, device: Accelerator, policy: Policy) -> Outcome:
+    """The one verdict on a placement, for every line of an answer.
+
+    oom: the device does not run the format, the need is above its memory, or its cache leaves the asked sequences too
+    few tokens to be of use. tight: near the limit, or it starts with a cache that is short for all of them at the asked
+    length. fits: everything that was asked.
+    """
+    workload = judged.placed.workload
+    if blocking(device, wants_of(workload, model)) is not None:
+        return "oom"
+    if judged.fits and not judged.cache_is_short:
+        return judged.fit.outcome
+    return "tight" if _starts_with_a_short_cache(judged, model, device, policy) else "oom"
+
+
+def _starts_with_a_short_cache(judged: Judged, model: ModelSpec, device: Accelerator, policy: Policy) -> bool:
+    workload, pool = judged.placed.workload, judged.footprint.kv_cache_tokens
+    if not isinstance(workload, InferenceWorkload) or workload.context is None or model.domain != "llm":
+        return False
+    at_once = sequences_at_once(workload)
+    if pool is not None:  # the engine shares out what it has, if it starts at all
+        return judged.fits and pool // at_once >= FEWEST_TOKENS_EACH
+    if at_once == 1 or workload.context.value <= FEWEST_TOKENS_EACH:
+        return False
+    shorter = replace(workload, context=Given(FEWEST_TOKENS_EACH, "assumed", "limit_search"))
+    return _judge_placed(replace(judged.placed, workload=shorter), model, device, _count(workload), policy).fits
+
+
+def _count(workload: Workload) -> int:
+    return workload.hardware[0].count
 
 
 def judge(

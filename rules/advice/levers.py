@@ -7,10 +7,11 @@ computed by the law, never stated.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from rules.advice.judge import Judged, judge
+from rules.advice.judge import Judged, judge, outcome_of
+from rules.advice.running import blocking, wants_of
 from rules.advice.types import Lever
 from rules.catalog.accelerators import Accelerator
 from rules.catalog.models import ModelSpec
@@ -18,6 +19,7 @@ from rules.formats import UnknownFormat, kv_format, weight_format
 from rules.memory.errors import UnsupportedWorkload
 from rules.memory.footprint import Note, Param
 from rules.policy import Policy
+from rules.records import dataclass
 from rules.units import to_gib
 from rules.workload import Given, InferenceWorkload, TrainingWorkload, Workload
 
@@ -229,15 +231,19 @@ def _pull(
     changes = move.change(workload, model)
     if changes is None:
         return None
+    changed = replace(workload, **changes)
+    if blocking(device, wants_of(changed, model)) is not None:
+        return None
     try:
-        after = judge(replace(workload, **changes), model, device, count, policy)
+        after = judge(changed, model, device, count, policy)
     except UnsupportedWorkload:
         return None
     saved_gib = to_gib(now.demand.expected - after.demand.expected)
     if saved_gib < _SMALLEST_SAVING_GIB:
         return None
     params: dict[str, Param] = {name: _shown(given.value) for name, given in changes.items()}
-    return Lever(move.id, saved_gib, after.fit.outcome, Note(f"lever_price_{move.id}"), move.harm, params)
+    outcome = outcome_of(after, model, device, policy)
+    return Lever(move.id, saved_gib, outcome, Note(f"lever_price_{move.id}"), move.harm, params)
 
 
 def _more_devices(
@@ -249,7 +255,8 @@ def _more_devices(
         except UnsupportedWorkload:
             return
         saved_gib = to_gib(now.demand.expected - after.demand.expected)
-        if saved_gib >= _SMALLEST_SAVING_GIB and after.fits:
+        outcome = outcome_of(after, model, device, policy)
+        if saved_gib >= _SMALLEST_SAVING_GIB and outcome != "oom":
             params: dict[str, Param] = {"count": more, "device": device.name, "plan": after.placed.plan}
-            yield Lever("more_devices", saved_gib, after.fit.outcome, Note("lever_price_more_devices"), 3, params)
+            yield Lever("more_devices", saved_gib, outcome, Note("lever_price_more_devices"), 3, params)
             return

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from rules.advice.judge import judge, sequences_at_once
+from rules.advice.running import blocking, wants_of
 from rules.advice.types import Limits
 from rules.catalog.accelerators import Accelerator
 from rules.catalog.models import ModelSpec
@@ -18,11 +19,16 @@ _CONTEXT_STEP = 256
 
 
 def limits(workload: Workload, model: ModelSpec, device: Accelerator, count: int, policy: Policy) -> Limits:
-    """Each limit with everything else as in `workload`; None where even the smallest value does not fit."""
+    """Each limit with everything else as in `workload`; None where even the smallest value does not fit.
+
+    What is called tight fits: one more is what the verdict would refuse.
+    """
+    if blocking(device, wants_of(workload, model)) is not None:
+        return Limits()
 
     def fits_with(**changes: int) -> bool:
         given = {name: Given(value, origin="assumed", reason="limit_search") for name, value in changes.items()}
-        return judge(replace(workload, **given), model, device, count, policy).fit.headroom_bytes >= 0  # type: ignore[arg-type]
+        return judge(replace(workload, **given), model, device, count, policy).fits  # type: ignore[arg-type]
 
     ceiling = model.max_position if model.domain == "llm" and model.max_position else _MOST_CONTEXT
     if isinstance(workload, TrainingWorkload):

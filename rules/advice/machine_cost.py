@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
 
 from rules.catalog.accelerators import Accelerator
@@ -14,6 +13,7 @@ from rules.cost.rentals import RentalWants, rental_quotes
 from rules.cost.types import Amount
 from rules.memory.footprint import Note, Param
 from rules.policy import Policy
+from rules.records import dataclass
 from rules.workload import Constraints, Money, Traffic
 
 _WEEKS_A_MONTH = Decimal(730) / Decimal(168)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 
 from rules.advice.budget import budget_of
@@ -26,6 +26,7 @@ from rules.cost.rentals import RentalWants, rental_quotes
 from rules.cost.types import Cost, RentalQuote
 from rules.cost.unit_prices import effective_hourly
 from rules.policy import Policy
+from rules.records import dataclass
 from rules.workload import InferenceWorkload, TrainingWorkload, Workload
 
 

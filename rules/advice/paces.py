@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from rules.advice.capacity import replica_request
 from rules.advice.demand import Demand
@@ -13,6 +12,7 @@ from rules.catalog.accelerators import Accelerator
 from rules.catalog.models import ModelSpec
 from rules.memory.errors import UnsupportedWorkload
 from rules.policy import Policy
+from rules.records import dataclass
 from rules.speed.law import speed
 from rules.speed.llm.law import sequences_held
 from rules.speed.llm.request import Request

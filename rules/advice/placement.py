@@ -7,11 +7,12 @@ one device cannot hold a copy. A plan's name is a message id with its degrees.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rules.catalog.accelerators import Accelerator
 from rules.catalog.models import ModelSpec
 from rules.memory.footprint import Note
+from rules.records import dataclass
 from rules.workload import Given, Hardware, InferenceWorkload, TrainingWorkload, Workload
 
 _LAYER_SPLIT_ENGINES = ("llama.cpp", "ik_llama.cpp", "ollama", "exllama", "exllamav2", "mlx", "transformers")

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from rules.records import dataclass
 
 Where = Literal["own", "cloud", "on_premises"]
 Goal = Literal["balanced", "cheapest", "fastest"]

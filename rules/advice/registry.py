@@ -7,7 +7,7 @@ plus the figures that made it fire; the advice lists both, so every sentence can
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rules.advice.judge import Judged
 from rules.advice.types import Fired, Limits, Option, QuickRule
@@ -15,6 +15,7 @@ from rules.catalog.accelerators import Accelerator
 from rules.catalog.models import ModelSpec
 from rules.memory.footprint import Note, Param
 from rules.policy import Policy
+from rules.records import dataclass
 from rules.workload import Workload
 
 

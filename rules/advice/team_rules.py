@@ -7,11 +7,11 @@ expressions are read by the `rule-engine` library, which knows only the names be
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from rules.policy import PolicyError, TeamConstraint
+from rules.records import dataclass
 
 # What an expression may name, and of which type; a value that is not known (a price, a provider) is null.
 TEXTS = ("device", "vendor", "tier", "kind", "where", "provider", "region", "purchase", "form_factor", "memory_type")

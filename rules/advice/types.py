@@ -6,11 +6,12 @@ All text is message ids with parameters (`Note`); memory is GiB (2**30 bytes) pe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from rules.cost.types import BreakEven, Cost, OwnershipCost, RentalQuote
 from rules.memory.footprint import Note, Param
+from rules.records import dataclass
 from rules.speed.types import Speed
 from rules.workload import Workload
 
@@ -93,7 +94,8 @@ class Option:
     """One way to run it: hardware, plan, whether it fits, how fast and for how much.
 
     `count` devices hold one copy or run, `replicas` such groups share the traffic. `speed` or `cost` are None where
-    a law or a price is not known: no figure is invented.
+    a law or a price is not known: no figure is invented. `blocked` is why the hardware cannot run it whatever its
+    memory; the outcome is then oom.
     """
 
     hardware: str
@@ -112,6 +114,7 @@ class Option:
     capacity: Capacity | None = None
     replicas: int = 1
     rule: str = ""
+    blocked: Note | None = None
 
     @property
     def devices(self) -> int:
@@ -142,11 +145,12 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """How the figure moves if an assumption is changed."""
+    """How the figure moves if an assumption is changed; `note` says why it is tight where the figure does not."""
 
     label: Note
     need_gib: float
     outcome: Outcome | None
+    note: Note | None = None
 
 
 @dataclass(frozen=True, slots=True)

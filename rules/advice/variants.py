@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from rules.advice.judge import judge
+from rules.advice.judge import Judged, judge, outcome_of, sequences_at_once
+from rules.advice.running import blocking, wants_of
 from rules.advice.types import Variant
 from rules.catalog.accelerators import Accelerator
 from rules.catalog.models import ModelSpec
@@ -18,23 +19,42 @@ from rules.workload import Given, InferenceWorkload, TrainingWorkload, Workload
 
 _LONG = {"seq_len": 8192, "context": 32768}
 _SEVERAL = 8
+_SMALLEST_MOVE_GIB = 0.05
 
 
 def variants(
-    workload: Workload, model: ModelSpec, policy: Policy, device: Accelerator | None, count: int
+    workload: Workload, model: ModelSpec, policy: Policy, device: Accelerator | None, count: int, now: Judged
 ) -> tuple[Variant, ...]:
-    """One variant for each assumed length, batch and serving format, judged on the device that the answer shows."""
+    """One variant for each assumed length, batch and serving format, judged on the device that the answer shows.
+
+    `now` is what the answer shows; what leaves its figure as it is, is no variant.
+    """
     if device is None:
         return ()
     found: list[Variant] = []
+    now_gib = to_gib(now.demand.expected)
     for label, changes in _changes(workload, model, policy):
+        changed = replace(workload, **changes)
+        if blocking(device, wants_of(changed, model)) is not None:
+            continue
         try:
-            judged = judge(replace(workload, **changes), model, device, count, policy)
+            judged = judge(changed, model, device, count, policy)
         except UnsupportedWorkload:
             continue
-        outcome = "tight" if judged.fits and judged.cache_is_short else judged.fit.outcome
-        found.append(Variant(label, to_gib(judged.demand.expected), outcome))
+        need_gib, outcome = to_gib(judged.demand.expected), outcome_of(judged, model, device, policy)
+        if abs(need_gib - now_gib) >= _SMALLEST_MOVE_GIB:
+            found.append(Variant(label, need_gib, outcome, _short_cache(judged)))
     return tuple(found)
+
+
+def _short_cache(judged: Judged) -> Note | None:
+    """How many of the sequences the engine's cache holds at the asked length, where that is fewer than all."""
+    workload, pool = judged.placed.workload, judged.footprint.kv_cache_tokens
+    if not judged.cache_is_short or pool is None or not isinstance(workload, InferenceWorkload):
+        return None
+    assert workload.context is not None
+    holds = int(pool // workload.context.value)
+    return Note("variant_cache_holds", {"holds": holds, "of": sequences_at_once(workload)})
 
 
 def _changes(workload: Workload, model: ModelSpec, policy: Policy) -> Iterator[tuple[Note, dict[str, Any]]]:

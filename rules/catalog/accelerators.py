@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from rules.catalog.errors import CatalogError
+from rules.records import dataclass
 from rules.units import GIB
 
 Tier = Literal["datacenter", "workstation", "consumer", "integrated", "cloud_only"]

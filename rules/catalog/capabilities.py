@@ -8,13 +8,14 @@ finding says how), "warn" that it runs with something to know.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Any, Literal
 
 from rules.catalog.accelerators import Accelerator
 from rules.catalog.cpus import Cpu
 from rules.catalog.names import DATA
+from rules.records import dataclass
 
 Verdict = Literal["exclude", "rewrite", "warn"]
 Support = Literal["native", "weights", "no"]
@@ -138,9 +139,7 @@ def _compute(device: Accelerator, capability: Capability, wants: Wants) -> list[
 
 
 def _weights(device: Accelerator, capability: Capability, wants: Wants) -> list[Finding]:
-    fmt = (wants.weights_format or "").lower()
-    family = fmt.partition(":")[0].partition("-")[0]
-    rule = _tables()["format"].get(family)
+    rule = _format_row(wants.weights_format or "")
     if rule is None:
         return []
     params = _params(device, format=wants.weights_format or "")
@@ -156,6 +155,17 @@ def _weights(device: Accelerator, capability: Capability, wants: Wants) -> list[
     if support == "weights":
         return [Finding("capability_format_weights_only", "rewrite", params, "T1")]
     return []
+
+
+def _format_row(name: str) -> Mapping[str, Any] | None:
+    row: Mapping[str, Any] | None = _tables()["format"].get(name.lower().partition(":")[0].partition("-")[0])
+    return row
+
+
+def formats_instead(weights_format: str) -> tuple[str, ...]:
+    """Formats of about as many bits to take where this one has no kernels, in order; files of 4 bits for the rest."""
+    row = _format_row(weights_format)
+    return tuple(row.get("instead", ())) if row is not None else ("gguf:Q4_K_M",)
 
 
 def _attention(device: Accelerator, capability: Capability, wants: Wants) -> list[Finding]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import cache, cached_property
@@ -24,6 +23,7 @@ from rules.catalog.models import ModelSpec
 from rules.catalog.names import DATA
 from rules.catalog.offers import Offer, later, machine_of, not_replaced
 from rules.catalog.ownership import OwnershipFact, OwnershipFacts
+from rules.records import dataclass
 
 AS_OF = date(2026, 11, 30)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from rules.catalog.errors import CatalogError, UnknownName
+from rules.records import dataclass
 
 _CUT = re.compile(r"\(.*?\)|\b\d+\s*x\s+|\bcpu:?|[,;].*$")
 _TOKEN = re.compile(r"[a-z0-9+]+")

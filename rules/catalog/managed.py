@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal, InvalidOperation
 
 from rules.catalog.errors import CatalogError
+from rules.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,13 +6,14 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 from rules.catalog import names
 from rules.catalog.errors import UnknownName
 from rules.catalog.models import ModelSpec
 from rules.catalog.resize import layers_for, scaled_to, with_layers, with_other_head
+from rules.records import dataclass
 
 How = Literal["exact", "alias", "variant", "size", "neighbour"]
 

@@ -7,11 +7,12 @@ raises `CatalogError` with the row's id and field where it is wrong. Counts are 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from rules.catalog.display_names import display_name
 from rules.catalog.errors import CatalogError
+from rules.records import dataclass
 
 Domain = Literal["llm", "encoder", "seq2seq", "audio", "vision", "dual-encoder", "diffusion", "classical"]
 

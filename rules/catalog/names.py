@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import tomli
+
+from rules.records import dataclass
 
 DATA = Path(__file__).with_name("data")
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import TypeAlias, TypeVar
 
 from rules.catalog.errors import CatalogError
+from rules.records import dataclass
 
 T = TypeVar("T")
 Machine: TypeAlias = tuple[str, str, str, str]  # provider, instance, region, device

@@ -7,7 +7,7 @@ count. Encoders, encoder-decoders and state-space models are in `recount_others`
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ import tomli
 
 from rules.catalog.names import DATA
 from rules.catalog.recount_others import recount_encoder, recount_seq2seq, recount_state_space
+from rules.records import dataclass
 
 Row = Mapping[str, Any]
 

@@ -7,7 +7,7 @@ equation, solved for the hours, gives the break-even hours.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 
 from rules.cost.currency import decimal_of
@@ -16,6 +16,7 @@ from rules.cost.types import BreakEven, CostLine, CurvePoint, OwnershipCost
 from rules.cost.unit_prices import HOURS_PER_WEEK, equal_work_hours, hours_per_month, positive
 from rules.memory.footprint import Note
 from rules.policy import Policy
+from rules.records import dataclass
 
 _ZERO, _ONE = Decimal(0), Decimal(1)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
 
 from rules.catalog.managed import ManagedPrice
@@ -10,6 +9,7 @@ from rules.cost.errors import CostError
 from rules.cost.types import Cost
 from rules.cost.unit_prices import positive
 from rules.memory.footprint import Note
+from rules.records import dataclass
 
 _MILLION = Decimal(1_000_000)
 _HOURS_PER_DAY = Decimal(24)

@@ -7,7 +7,6 @@ Total = price - residual + capital cost + months x running cost. Power at the wa
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from math import ceil
 from typing import Literal
@@ -20,6 +19,7 @@ from rules.cost.types import AmountRange, CostLine, OwnershipCost
 from rules.cost.unit_prices import hours_per_month, positive
 from rules.memory.footprint import Note
 from rules.policy import OwnershipPolicy, Policy
+from rules.records import dataclass
 
 Place = Literal["office", "server_room", "colocation"]
 _ZERO = Decimal(0)

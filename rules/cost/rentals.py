@@ -6,7 +6,6 @@ Offers are sorted once a catalogue; what was asked once is remembered.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import cached_property
@@ -22,6 +21,7 @@ from rules.cost.regions import satisfies
 from rules.cost.types import Purchase, RentalQuote
 from rules.memory.footprint import Note
 from rules.policy import CurrencyPolicy, Policy, RentalPolicy
+from rules.records import dataclass
 
 PurchaseWish = Literal["on_demand", "spot", "reserved", "serverless"]
 _PURCHASES: dict[PurchaseWish | None, tuple[Purchase, ...]] = {

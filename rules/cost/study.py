@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from statistics import median
@@ -12,6 +11,7 @@ from typing import Literal
 from rules.cost.break_even import break_even
 from rules.cost.types import BreakEven, OwnershipCost
 from rules.policy import Policy
+from rules.records import dataclass
 
 State = Literal["planned", "measuring", "ready"]
 

@@ -6,12 +6,13 @@ Every amount is before tax unless its name says otherwise. None = unknown, and s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date
 from decimal import Decimal
 from typing import Literal
 
 from rules.memory.footprint import Note
+from rules.records import dataclass
 
 Purchase = Literal["on_demand", "spot", "reserved_1y", "reserved_3y", "serverless", "managed", "owned"]
 

@@ -7,9 +7,8 @@ sum is always `params_total`. Checked against the catalogue's own recount in the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rules.catalog.models import Mla, ModelSpec
+from rules.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

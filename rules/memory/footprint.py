@@ -7,8 +7,10 @@ shown into pydantic models. All figures are bytes on the fullest device of the p
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
+
+from rules.records import dataclass
 
 Param: TypeAlias = "str | float | int | Note"
 

@@ -7,10 +7,10 @@ Shared by training and inference. Degrees are numbers of devices. The words are 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from rules.catalog.models import ModelSpec
 from rules.memory.footprint import Note
+from rules.records import dataclass
 
 _WORD = re.compile(r"(device_?map|hsdp|fsdp|zero|ddp|dp|tp|pp|cp|ep|etp|sp|vp)[-_ =:x]*(\d+)?", re.IGNORECASE)
 _MOST = 1 << 20  # no plan has more devices than this in one dimension

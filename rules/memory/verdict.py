@@ -9,13 +9,13 @@ its need is the card less what the pool has to spare.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from rules.catalog.accelerators import Accelerator
 from rules.memory.footprint import Footprint, Range
 from rules.memory.usable import usable_bytes
 from rules.policy import Policy
+from rules.records import dataclass
 from rules.workload import TrainingWorkload, Workload
 
 Outcome = Literal["fits", "tight", "oom"]

@@ -6,13 +6,13 @@ law that needs it refuses, except where it follows from another by the hardware'
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
 from rules.catalog.accelerators import Accelerator
 from rules.catalog.cpus import Cpu
 from rules.memory.errors import UnsupportedWorkload
+from rules.records import dataclass
 
 MemoryClass = Literal["hbm", "gddr", "unified", "cpu"]
 

@@ -7,10 +7,11 @@ gives no such figure.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from rules.memory.footprint import Note
+from rules.records import dataclass
 
 Binds = Literal["compute", "bandwidth", "capacity", "interconnect", "host", "overhead"]
 Source = Literal["fitted", "formula", "measured"]

@@ -5,8 +5,9 @@ Specifications are frozen and picklable, so that a picture may be drawn in anoth
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from rules.records import dataclass
 
 Point: TypeAlias = tuple[float, float]
 

@@ -7,7 +7,6 @@ the gettext catalogues: `concept_<topic>`, `figure_<figure>` and `correction_<to
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ import tomli
 from bot.questions.lexicon import Alternatives
 from bot.questions.text import clean
 from rules.memory.footprint import Note
+from rules.records import dataclass
 
 if TYPE_CHECKING:
     from bot.answers.concepts.figures import Facts

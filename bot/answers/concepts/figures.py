@@ -6,7 +6,7 @@ All are computed by the laws or read from the catalogue. GiB are 2**30 bytes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rules.advice.judge import judge
 from rules.advice.types import Advice
@@ -21,6 +21,7 @@ from rules.memory.inference.kv import cache_shape
 from rules.memory.inference.weights import weight_bytes
 from rules.memory.usable import usable_bytes, visible_bytes
 from rules.policy import Policy
+from rules.records import dataclass
 from rules.units import GIB, to_gib
 from rules.workload import Given, InferenceWorkload, TrainingWorkload
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 
 from bot.questions.configs.config_read import Entry
 from bot.questions.configs.convert import WITHOUT_VALUE
 from bot.questions.configs.tables import LAUNCHER, Family, families, likeliest, plain_key
+from rules.records import dataclass
 
 _QUOTED = r"\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'"
 _TOKEN = re.compile(rf"{_QUOTED}|(?:[^\s\"'|;&<>`\\]|\\[^\s]|=(?:{_QUOTED}))+|[|;&<>`]")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from bot.questions.parsed import Problem, Span
+from rules.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from bot.questions.configs.config_read import Entry
 from bot.questions.configs.tables import families, plain_key
 from bot.questions.parsed import Problem
+from rules.records import dataclass
 
 MAX_DEPTH = 6
 _DEEPEST_TEXT = 40

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from bot.questions.configs.config_read import Entry, Fact
 from bot.questions.configs.convert import Unread, convert
 from bot.questions.configs.tables import Family, Row, plain_key
 from bot.questions.parsed import Problem
+from rules.records import dataclass
 
 NAMES_OF_MODELS = ("model", "gguf", "tag")
 SHOWN_VALUE = 40

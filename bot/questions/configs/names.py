@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -14,6 +13,7 @@ from bot.questions.reader import Reader
 from bot.questions.text import clean
 from rules.catalog.errors import CatalogError
 from rules.catalog.model_names import ModelMatch
+from rules.records import dataclass
 
 _LOCAL = re.compile(r"^(?:[./~]|[A-Za-z]:\\)")
 _SPLIT_FILE = re.compile(r"-\d{5}-of-\d{5}$")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from bot.questions.configs.config_read import Entry
 from bot.questions.configs.tables import Family, Row, families, row
+from rules.records import dataclass
 
 _MOST_CALLS = 40
 _LONGEST_CALL = 8000

@@ -13,12 +13,13 @@ argument, `says` a fact that the call itself gives).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import tomli
+
+from rules.records import dataclass
 
 _FOLDER = Path(__file__).with_name("tables")
 NAMES = ("axolotl", "llama_factory", "torchtune", "huggingface", "deepspeed", "accelerate",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -18,6 +18,7 @@ from bot.sources.prices.download import Downloader
 from bot.sources.prices.errors import PricesMalformed, PricesUnreachable
 from bot.sources.prices.port import Answer, Progress, row_of
 from rules.catalog.offers import Offer
+from rules.records import dataclass
 
 URL = "https://prices.azure.com/api/retail/prices"
 PROVIDER = "azure"

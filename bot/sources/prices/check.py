@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
 from statistics import median
@@ -16,6 +15,7 @@ from rules.catalog.errors import CatalogError, UnknownName
 from rules.catalog.offers import Offer
 from rules.memory.footprint import Note, Param
 from rules.policy import PricePolicy
+from rules.records import dataclass
 
 _MEMORY_TOLERANCE = 0.15  # marketed GB against GiB, rounding, what a driver keeps
 _LEAST_USD, _MOST_USD = Decimal("0.00001"), Decimal(100_000)  # an hour of any machine at all

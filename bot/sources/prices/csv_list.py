@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from bot.sources.prices.download import MIB, Downloader
 from bot.sources.prices.errors import PricesMalformed, PricesTooLarge, PricesUnreachable
 from bot.sources.prices.port import Answer, Progress
 from rules.catalog.offers import Offer
+from rules.records import dataclass
 
 _NEEDED = ("provider", "instance", "region", "gpu", "n_gpus", "price_date")
 

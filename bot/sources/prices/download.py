@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from urllib.parse import urljoin, urlsplit
 
 from bot.sources.prices.errors import PricesTooLarge, PricesUnreachable
 from bot.sources.prices.port import Progress
+from rules.records import dataclass
 
 MIB = 2**20
 _RETRIED = (429, 500, 502, 503, 504)

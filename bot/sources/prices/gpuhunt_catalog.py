@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import Any, TypeAlias
 
@@ -13,6 +12,7 @@ from bot.sources.prices.port import Answer, Progress, Row, row_of
 from rules.catalog.catalogue import Catalogue
 from rules.catalog.errors import UnknownName
 from rules.catalog.offers import Offer
+from rules.records import dataclass
 
 _Machine: TypeAlias = tuple[str, str, str, str, int]  # provider, instance, region, device, how many
 _Machines: TypeAlias = Mapping[_Machine, dict[bool, Any]]  # the cheapest item of each, by whether it is spot

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import Protocol, TypeAlias
 
 from rules.catalog.offers import Offer
+from rules.records import dataclass
 
 Row: TypeAlias = Mapping[str, str]
 Progress: TypeAlias = Callable[[str, int], None]  # what is being read, and how much of it (bytes or offers) so far

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from rules.catalog.catalogue import Catalogue
 from rules.catalog.offers import Offer
 from rules.memory.footprint import Note
 from rules.policy import PricePolicy
+from rules.records import dataclass
 
 SWITCH = "GPUFIT_ALLOW_PRICES"
 

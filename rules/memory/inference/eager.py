@@ -7,14 +7,13 @@ transformers keep the logits of the whole prompt in 16 and 32 bits (6 bytes x vo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rules.memory.inference.fitted import constant_bytes
 from rules.memory.inference.kv import cache_shape
 from rules.memory.inference.placement import Placement, split_by_module
 from rules.memory.inference.request import Request
 from rules.memory.inference.tensors import largest_matrix_params
 from rules.memory.usable import context_bytes
+from rules.records import dataclass
 
 _ROTARY_LONGEST = 32768  # tables are made for the configured length; longer ones came with later versions
 

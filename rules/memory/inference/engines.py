@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, Literal
@@ -11,6 +10,7 @@ from typing import Any, Literal
 import tomli
 
 from rules.memory.errors import UnsupportedWorkload
+from rules.records import dataclass
 
 Family = Literal["ggml", "paged", "eager"]
 _LATEST = (9999,)

@@ -10,13 +10,12 @@ the larger of the phases counts, for a buffer is reused; with layers over severa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rules.catalog.models import ModelSpec
 from rules.memory.inference.kv import CacheShape, Latent, cache_shape, padded
 from rules.memory.inference.placement import Placement, split_by_layers
 from rules.memory.inference.request import Request
 from rules.memory.usable import context_bytes
+from rules.records import dataclass
 
 _PAD = 256
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from rules.catalog.models import ModelSpec
 from rules.formats import KvFormat, UnknownFormat, kv_format
 from rules.memory.errors import UnsupportedWorkload
 from rules.memory.inference.engines import engine as engine_recipe
+from rules.records import dataclass
 
 Latent = Literal["latent", "latent_and_value", "expanded"]
 

@@ -8,7 +8,6 @@ tokens and the sampler over the most sequences (logits, sort, softmax and their 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 from rules.memory.footprint import Note
@@ -17,6 +16,7 @@ from rules.memory.inference.kv import CacheShape, Latent, cache_shape
 from rules.memory.inference.placement import Placement, split_by_rank
 from rules.memory.inference.request import Request, positive_int, share_of_one
 from rules.memory.usable import context_bytes
+from rules.records import dataclass
 from rules.units import GIB
 
 _LARGE_CARD_GIB = 70

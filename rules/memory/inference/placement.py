@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from rules.catalog.models import ModelSpec
@@ -10,6 +10,7 @@ from rules.formats import WeightFormat
 from rules.memory.inference.request import Request
 from rules.memory.inference.tensors import largest_matrix_params, tensor_groups
 from rules.memory.inference.weights import WeightBytes, latent_projection_bytes, weight_bytes
+from rules.records import dataclass
 from rules.units import GIB
 
 

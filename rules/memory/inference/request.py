@@ -7,7 +7,7 @@ answer can say what it assumed.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from rules.catalog.accelerators import Accelerator
@@ -25,6 +25,7 @@ from rules.memory.errors import UnsupportedWorkload
 from rules.memory.footprint import Note
 from rules.memory.inference.engines import Engine, engine
 from rules.memory.usable import visible_bytes
+from rules.records import dataclass
 from rules.workload import InferenceWorkload
 
 _NATIVE_FORMATS = {"fp8": "fp8", "mxfp4": "mxfp4", "int4": "int4-moe", "fp8+fp4": "fp8-fp4"}

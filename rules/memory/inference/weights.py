@@ -6,12 +6,12 @@ routed experts, vision tower). Rules of the GGUF mixes: llama.cpp `llama_tensor_
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 from rules.catalog.models import ModelSpec
 from rules.formats import GgufMix, MixRule, WeightFormat, gguf_bits
 from rules.memory.inference.tensors import TensorGroup, selected_layers, tensor_groups
+from rules.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from rules.formats import UnknownFormat, WeightFormat, weight_format
 from rules.memory.errors import UnsupportedWorkload
 from rules.memory.footprint import Note
 from rules.memory.media.facts import Engine, engine
+from rules.records import dataclass
 from rules.workload import Given, InferenceWorkload, Workload
 
 _HIGHEST = 10**9

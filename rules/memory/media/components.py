@@ -7,7 +7,6 @@ the VAE stay in 16 bits; so do a T5's tables and, depending on the quantiser, it
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from rules.memory.footprint import Part
@@ -15,6 +14,7 @@ from rules.memory.media.asked import Asked, read_format
 from rules.memory.media.facts import matching
 from rules.memory.media.phases import kept
 from rules.memory.media.pipeline import Pipeline
+from rules.records import dataclass
 
 _AS_DENOISER = ("quantised", "quantized", "same")
 _ABSENT = ("none", "precomputed", "cached", "dropped")

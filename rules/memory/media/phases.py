@@ -9,9 +9,10 @@ belong to it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rules.memory.footprint import Footprint, Note, Part, Range
+from rules.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from rules.catalog.models import ModelSpec
 from rules.memory.errors import UnsupportedWorkload
 from rules.memory.media.facts import matching, tables
+from rules.records import dataclass
 
 _SHORT_EDGES = (240, 360, 480, 720, 1080)
 _SAME_EDGE = 0.03

@@ -6,11 +6,10 @@ runs). Adapters train fp32 values beside a frozen base. Sharding divides what it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rules.memory.footprint import Note, Part
 from rules.memory.media.asked import read_format, stated, whole, words
 from rules.memory.training.optimizers import find_optimizer
+from rules.records import dataclass
 from rules.workload import TrainingWorkload
 
 _ADAPTERS = ("lora", "qlora", "dora", "adapter", "freeze", "peft", "textual")

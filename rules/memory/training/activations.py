@@ -7,9 +7,8 @@ where it says so.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rules.memory.training.setup import Setup
+from rules.records import dataclass
 
 _EAGER = frozenset(("eager", "math", "none", "vanilla", "manual", "naive"))
 _LSE_BYTES = 4.0  # log-sum-exp of an attention kernel, a head and token

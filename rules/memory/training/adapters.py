@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 
 from rules.memory.training.shape import Shape
+from rules.records import dataclass
 
 _QUERY = frozenset(("q_proj", "q", "query", "wq", "q_a_proj", "q_b_proj", "linear_q"))
 _KEY = frozenset(("k_proj", "k", "key", "wk"))

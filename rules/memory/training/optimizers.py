@@ -5,11 +5,12 @@ The table is `data/optimizers.toml`; an unknown name falls back on AdamW and the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
 import tomli
+
+from rules.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

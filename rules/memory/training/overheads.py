@@ -9,7 +9,6 @@ that the 16-bit originals leave).
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 from rules.catalog.accelerators import Accelerator
 from rules.memory.training.phases import Peak
 from rules.memory.training.setup import Setup
+from rules.records import dataclass
 from rules.units import GIB
 
 

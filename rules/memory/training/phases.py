@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rules.memory.training.activations import block, mean_saved
 from rules.memory.training.loss import fused_bytes, held_bytes, logits_bytes
 from rules.memory.training.setup import Setup
 from rules.memory.training.static import Stage, Static, stages, static
+from rules.records import dataclass
 
 
 @dataclass(slots=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 import tomli
+
+from rules.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ Every value that was not stated is in `assumed`, with its message id, for the an
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from rules.catalog.models import ModelSpec
@@ -19,6 +19,7 @@ from rules.memory.training.optimizers import Optimizer, find_optimizer
 from rules.memory.training.recipe import Recipe, find_recipe
 from rules.memory.training.releases import versions_of_month
 from rules.memory.training.shape import Shape, shape_of
+from rules.records import dataclass
 from rules.workload import Given, TrainingWorkload
 
 _LIMIT = 1e12  # no length, batch or count is beyond this

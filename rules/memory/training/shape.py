@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rules.catalog.models import ModelSpec
 from rules.memory.anatomy import anatomy, attention_layers, mlp_params
+from rules.records import dataclass
 
 # Families whose blocks normalise queries and keys, and those with a norm after as well as before each sublayer.
 _QK_NORM = frozenset(

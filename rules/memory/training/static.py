@@ -7,9 +7,9 @@ fp32 gradients), PyTorch FSDP and DDP for gathered units and buckets.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from rules.memory.training.setup import Setup
+from rules.records import dataclass
 
 _ZERO_LIVE = 1e9  # values; DeepSpeed's default of parameters that stay gathered
 _ZERO_BUCKET = 5e8  # values; DeepSpeed's default reduce bucket

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
 
 import tomli
+
+from rules.records import dataclass
 
 # What each constant means, and the value that holds until cases move it; `*` stands for any family.
 PRIORS: dict[str, float] = {

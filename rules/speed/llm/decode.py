@@ -8,8 +8,8 @@ run one after another; which is largest says what binds. Facts: two-parameter fi
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from rules.records import dataclass
 from rules.speed.llm.request import Request
 
 _TWO_ALL_REDUCES = 2  # a layer has one after attention and one after the MLP

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from rules.catalog.accelerators import Accelerator
 from rules.catalog.cpus import Cpu
 from rules.catalog.models import ModelSpec
 from rules.memory.errors import UnsupportedWorkload
+from rules.records import dataclass
 from rules.speed.llm.constants import Constants, engine_table, fitted
 from rules.speed.llm.work import Work, work_of
 from rules.speed.machine import Machine, machine_of

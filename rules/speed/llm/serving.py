@@ -8,8 +8,8 @@ holds, sequences queue and throughput stays where it is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from rules.records import dataclass
 from rules.speed.llm.decode import decode_step
 from rules.speed.llm.prefill import prefill
 from rules.speed.llm.request import Request

@@ -7,7 +7,6 @@ and query channel for attention. Bytes and parameters come from the memory laws.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -17,6 +16,7 @@ from rules.memory.anatomy import anatomy, attention_layers
 from rules.memory.errors import UnsupportedWorkload
 from rules.memory.inference.kv import CacheShape, cache_shape
 from rules.memory.inference.weights import weight_bytes
+from rules.records import dataclass
 
 _WINDOWED = ("sliding", "chunked", "local")
 

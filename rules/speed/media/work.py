@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any, Literal
@@ -13,6 +12,7 @@ from rules.catalog.models import ModelSpec
 from rules.memory.errors import UnsupportedWorkload
 from rules.memory.media.pipeline import canvas, pipeline_of
 from rules.memory.media.vision import is_plain_vit, native_image, patch_tokens
+from rules.records import dataclass
 
 Kind = Literal["encoder", "cnn", "unet", "dit"]
 _CATALOGUE_IMAGE = 640

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from rules.records import dataclass
 from rules.speed.training.work import Work
 
 _REFERENCE_PEAK = 312e12  # 16-bit operations a second of the A100: what `share` refers to

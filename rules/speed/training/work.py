@@ -8,10 +8,9 @@ the whole square of attention and no recomputation.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rules.catalog.accelerators import Accelerator
 from rules.memory.training.setup import Setup
+from rules.records import dataclass
 from rules.speed.machine import Machine
 from rules.speed.training.constants import given
 
