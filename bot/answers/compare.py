@@ -92,7 +92,7 @@ class _View(Layout):
         return self.table(head, cells)
 
     def _cells(self, row: Alternative, label: str) -> tuple[str, ...]:
-        need = "" if row.need_gib is None else f"{self.gib(row.need_gib)} / {self.gib(row.usable_gib or 0.0)}"
+        need = "" if row.need_gib is None else self.asked(row.outcome, row.need_gib, row.usable_gib or 0.0)
         proposed = row.device is None and row.advice is not None and bool(row.advice.options)
         if proposed and row.advice is not None:
             best = row.advice.options[0]
@@ -100,7 +100,7 @@ class _View(Layout):
         option = row.advice.options[0] if row.advice is not None and row.advice.options else None
         return (
             label,
-            self._words(f"outcome_{row.outcome}"),
+            self._words("outcome_blocked" if option is not None and option.blocked else f"outcome_{row.outcome}"),
             need,
             self._words(f"tier_{row.tier}"),
             pace_text(option, self._words) if option is not None else "",

@@ -92,6 +92,13 @@ class Layout:
         )
         return "\n".join(lines)
 
+    def asked(self, outcome: str, need_gib: float, usable_gib: float) -> str:
+        """Need beside usable memory; where it starts although more is asked than there is, that is said."""
+        need, usable = self.gib(need_gib), self.gib(usable_gib)
+        if outcome == "tight" and need_gib > usable_gib:
+            return self._words.say("need_asked", {"need": need, "usable": usable})
+        return f"{need} / {usable}"
+
     def gib(self, value: float) -> str:
         return self._words.number(value, 1 if value >= 0.1 else 3)
 

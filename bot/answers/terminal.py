@@ -8,7 +8,7 @@ from typing import Any
 from bot.answers.layout import Layout, Surface
 from bot.answers.money import ownership_lines, pace_text, price_text
 from bot.answers.words import Words
-from rules.advice.types import Advice, GibRange, Lever, Option, PlanPart
+from rules.advice.types import Advice, GibRange, Lever, Option, PlanPart, Variant
 
 _BAR = "█"
 _BAR_PARTS = " ▏▎▍▌▋▊▉"
@@ -127,8 +127,8 @@ class _View(Layout):
         rows = [
             (
                 self.machine(o.hardware, o.devices),
-                self._words(f"outcome_{o.outcome}"),
-                f"{self.gib(o.need.expected_gib)} / {self.gib(o.usable_gib)}",
+                self._words("outcome_blocked" if o.blocked is not None else f"outcome_{o.outcome}"),
+                self.asked(o.outcome, o.need.expected_gib, o.usable_gib),
                 self._words(f"tier_{o.tier}"),
                 self._plan(o),
                 pace_text(o, self._words),
@@ -159,6 +159,13 @@ class _View(Layout):
             for lever in levers
         ]
         return self.table(tuple(self._words(f"column_{n}") for n in ("change", "saves", "then", "price")), rows)
+
+    def variant(self, variant: Variant) -> str:
+        """What changes, the GiB that it takes then, and whether that fits."""
+        told = [self._words(f"outcome_{variant.outcome}")] if variant.outcome else []
+        told += [self._words.say(variant.note)] if variant.note is not None else []
+        beside = f" ({'; '.join(told)})" if told else ""
+        return f"{self._words.say(variant.label)}: {self.gib(variant.need_gib)} GiB{beside}"
 
     def assumed(self) -> str:
         """Everything that was taken for granted, by the advice and by the memory laws, each field once."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import date
 
-from rules.advice.candidates import Proposal, owned, proposal, recommended, reference_needs, wants_of
+from rules.advice.candidates import Proposal, owned, proposal, recommended, reference_needs
 from rules.advice.classical import advise_classical
 from rules.advice.cpu_option import cpu_footprint, cpu_option, on_cpu
 from rules.advice.defaults import fill_inference, fill_training, smaller_formats
@@ -22,10 +22,10 @@ from rules.advice.option_figures import cpu_with_figures, with_figures
 from rules.advice.plan_view import cpu_plan, plan_of
 from rules.advice.quick_rule import quick_rule
 from rules.advice.registry import Facts, apply_rules, registered
-from rules.advice.rent_or_buy import rent_or_buy
+from rules.advice.running import blocking, wants_of, way_round
 from rules.advice.types import Advice, Assumption, Excluded, Lever, Limits, MemoryPlan, ModelSummary, Option, RentOrBuy
 from rules.advice.variants import variants
-from rules.advice.verdicts import cpu_verdict, option_verdict, stated_verdict
+from rules.advice.verdicts import blocked_verdict, cpu_verdict, option_verdict, stated_verdict
 from rules.catalog.accelerators import Accelerator
 from rules.catalog.catalogue import Catalogue
 from rules.catalog.cpus import Cpu
@@ -64,8 +64,17 @@ class _Shown:
     excluded: tuple[Excluded, ...] = ()
 
 
-def advise(workload: Workload, catalogue: Catalogue, policy: Policy, as_of: date | None = None) -> Advice:
+def advise(
+    workload: Workload,
+    catalogue: Catalogue,
+    policy: Policy,
+    as_of: date | None = None,
+    *,
+    compare_costs: bool = True,
+) -> Advice:
     """The whole answer for `workload`; `as_of` is the day on which the age of prices is judged (None: not judged).
+
+    `compare_costs` adds renting against buying, which a question of fit alone can do without.
 
     Raises `UnknownName` for a model or device that nothing resembles and `UnsupportedWorkload` where no law applies;
     both carry a message id for the reader.
@@ -83,15 +92,17 @@ def advise(workload: Workload, catalogue: Catalogue, policy: Policy, as_of: date
     stated = _stated(workload, catalogue, policy)
     workload, assumptions = _filled(workload, model, stated, policy)
     if isinstance(workload, InferenceWorkload) and stated.device is not None:
+        workload, assumptions = _in_a_format_that_runs(workload, model, stated.device, assumptions)
         workload, assumptions = _in_a_format_that_fits(
             workload, model, stated.device, stated.count, policy, assumptions
         )
+        workload, assumptions = _in_a_format_that_runs(workload, model, stated.device, assumptions)
     demand = None
     if isinstance(workload, InferenceWorkload):
         demand = demand_of(workload, policy, generates=model.domain in _GENERATES)
         assumptions = (*assumptions, *demand.assumptions) if demand.told and model.domain == "llm" else assumptions
     shown = _shown(workload, model, catalogue, policy, stated, demand)
-    return _compose(workload, catalogue, policy, match, stated, shown, assumptions, as_of)
+    return _compose(workload, catalogue, policy, match, stated, shown, assumptions, as_of, compare_costs)
 
 
 def _stated(workload: Workload, catalogue: Catalogue, policy: Policy) -> _Stated:
@@ -139,6 +150,23 @@ def _in_a_format_that_fits(
     return smaller, (Assumption("weights_format", taken, "default_format_that_fits"), *kept)
 
 
+def _in_a_format_that_runs(
+    workload: InferenceWorkload, model: ModelSpec, device: Accelerator, assumptions: tuple[Assumption, ...]
+) -> tuple[InferenceWorkload, tuple[Assumption, ...]]:
+    """Where nobody stated the format and the device has no kernels for it: one of as many bits that it runs."""
+    given = workload.weights_format
+    if given is None or given.origin == "stated" or blocking(device, wants_of(workload, model)) is None:
+        return workload, assumptions
+    other = way_round(workload, model, device)
+    if not isinstance(other, InferenceWorkload) or other.weights_format is None:
+        return workload, assumptions
+    taken = [Assumption("weights_format", other.weights_format.value, other.weights_format.reason or "")]
+    if other.engine is not None and other.engine != workload.engine:
+        taken.append(Assumption("engine", other.engine.value, "default_engine_llama_cpp"))
+    kept = (a for a in assumptions if a.field not in {each.field for each in taken})
+    return other, (*taken, *kept)
+
+
 def _shown(
     workload: Workload,
     model: ModelSpec,
@@ -148,12 +176,12 @@ def _shown(
     demand: Demand | None,
 ) -> _Shown:
     """The stated hardware first, then the team's own hosts, then the market's choices; a CPU where it may serve."""
-    wants = wants_of(workload)
+    wants = wants_of(workload, model)
     found: list[Proposal] = []
     cpu: Option | None = None
     if stated.device is not None:
         judged = judge(workload, model, stated.device, stated.count, policy)
-        found.append(proposal(stated.device, judged, policy, (Note("option_stated"),), wants))
+        found.append(proposal(stated.device, judged, model, policy, (Note("option_stated"),), wants))
     elif isinstance(workload, InferenceWorkload):
         processor = stated.cpu or catalogue.find_cpu(policy.cpu.reference)
         cpu = cpu_option(workload, model, processor, policy)
@@ -194,6 +222,7 @@ def _compose(
     shown: _Shown,
     assumptions: tuple[Assumption, ...],
     as_of: date | None,
+    compare_costs: bool,
 ) -> Advice:
     model, judged = match.spec, shown.judged
     if shown.on_cpu is not None and isinstance(workload, InferenceWorkload):
@@ -202,9 +231,10 @@ def _compose(
     most = Limits()
     if judged is not None and shown.device is not None:
         most = limits(workload, model, shown.device, shown.count, policy)
-    plan = _plan(shown)
+    blocked = bool(shown.options) and shown.options[0].blocked is not None  # then memory is beside the point
+    plan = None if blocked else _plan(shown)
     footprint = judged.footprint if judged else shown.on_cpu
-    rule_of_thumb = quick_rule(workload, model, footprint, policy)
+    rule_of_thumb = None if blocked else quick_rule(workload, model, footprint, policy)
     facts = Facts(
         workload=workload,
         model=model,
@@ -221,13 +251,20 @@ def _compose(
     moves: tuple[Lever, ...] = ()
     if judged is not None and stated.device is not None:
         moves = levers(workload, model, stated.device, stated.count, policy, judged)
-        outcome, verdict = stated_verdict(workload, model, stated.device, stated.count, judged, most)
-        options = (replace(options[0], outcome=outcome), *options[1:])
+        outcome = options[0].outcome
+        if blocked:
+            verdict = blocked_verdict(workload, model, stated.device, options, policy)
+        else:
+            verdict = stated_verdict(workload, model, stated.device, judged, options[0], most)
     elif shown.options and shown.options[0].kind != "cpu":
         outcome, verdict = option_verdict(model, shown.options)
     else:
         outcome, verdict = cpu_verdict(model, shown.options)
-    money = rent_or_buy(workload, options, catalogue, policy, stated=stated.device is not None)
+    money = None
+    if compare_costs:
+        from rules.advice.rent_or_buy import rent_or_buy
+
+        money = rent_or_buy(workload, options, catalogue, policy, stated=stated.device is not None)
     warnings = (*(shown.options[0].warnings if shown.options else ()), *(footprint.notes if footprint else ()), *notes)
     return Advice(
         outcome=outcome,
@@ -239,7 +276,7 @@ def _compose(
         options=options,
         levers=moves,
         limits=most,
-        variants=variants(workload, model, policy, shown.device, shown.count) if judged else (),
+        variants=variants(workload, model, policy, shown.device, shown.count, judged) if judged and not blocked else (),
         quick_rule=rule_of_thumb,
         assumptions=assumptions,
         warnings=_unique(warnings),

@@ -27,7 +27,7 @@ from rules.memory.usable import usable_bytes
 from rules.policy import Policy
 from rules.records import dataclass
 from rules.units import to_gib
-from rules.workload import InferenceWorkload, TrainingWorkload, Workload
+from rules.workload import InferenceWorkload, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +107,7 @@ def recommended(
     return tuple(found), excluded
 
 
-def _shown(
-    placement: Placement, judged: Judged, model: ModelSpec, rule: str, policy: Policy, wants: Wants
-) -> Proposal:
+def _shown(placement: Placement, judged: Judged, model: ModelSpec, rule: str, policy: Policy, wants: Wants) -> Proposal:
     reason = Note(rule, {"tier": placement.ranked.tier, "meets": float(placement.ranked.meets)}, _REQUIREMENTS[rule])
     made = proposal(placement.device, judged, model, policy, (reason,), wants)
     option = replace(made.option, replicas=placement.replicas, rule=rule, cost=placement.cost)
@@ -190,7 +188,7 @@ def proposal(
         warnings=(
             *judged.placed.notes,
             *considerations(device, count, policy),
-            *(note_of(found) for found in assess(device, wants)),
+            *(note_of(found) for found in assess(device, wants) if found != blocked),
         ),
         blocked=note_of(blocked) if blocked is not None else None,
     )

@@ -24,6 +24,7 @@ from rules.units import to_gib
 from rules.workload import Given, InferenceWorkload, TrainingWorkload, Workload
 
 _SMALLEST_SAVING_GIB = 0.05
+_EIGHT_BITS = 9.0  # with the scales of blocks
 _ADAPTERS = ("lora", "qlora", "dora")
 
 
@@ -168,9 +169,16 @@ def _sequential_offload(w: InferenceWorkload, model: ModelSpec) -> dict[str, Any
 
 
 def _denoiser_8_bit(w: InferenceWorkload, model: ModelSpec) -> dict[str, Any] | None:
-    if model.domain != "diffusion" or _weight_bits(_value(w.weights_format, "bf16")) <= 8:
+    if model.domain != "diffusion" or _weight_bits(_value(w.weights_format, "bf16")) <= _EIGHT_BITS:
         return None
     return _set(weights_format="fp8", text_encoder_format="fp8")
+
+
+def _text_encoder_8_bit(w: InferenceWorkload, model: ModelSpec) -> dict[str, Any] | None:
+    small = _weight_bits(_value(w.weights_format, "bf16")) <= _EIGHT_BITS
+    if model.domain != "diffusion" or not small or w.text_encoder_format is not None:
+        return None
+    return _set(text_encoder_format="fp8")
 
 
 def _fill_the_card(w: InferenceWorkload, model: ModelSpec) -> dict[str, Any] | None:
@@ -206,6 +214,7 @@ _INFERENCE = (
     _Move("batch_one", 1, _batch_one),
     _Move("weights_8_bit", 1, _weights(8)),
     _Move("denoiser_8_bit", 1, _denoiser_8_bit),
+    _Move("text_encoder_8_bit", 1, _text_encoder_8_bit),
     _Move("model_offload", 2, _model_offload),
     _Move("sequential_offload", 2, _sequential_offload),
     _Move("half_context", 2, _half_context),

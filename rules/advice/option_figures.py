@@ -37,10 +37,14 @@ def with_figures(
     *,
     curve: bool = False,
 ) -> Option:
-    """The option with its speed, what it carries and what it costs; None for each that no law or price gives."""
+    """The option with its speed, what it carries and what it costs; None for each that no law or price gives.
+
+    Hardware that does not hold or run the work has a price and nothing else.
+    """
     option, placed = made.option, made.judged.placed.workload
-    found = pace_of(placed, model, made.device, option.count, demand)
-    carried = None
+    found = carried = None
+    if option.outcome != "oom":  # what does not run has no speed
+        found = pace_of(placed, model, made.device, option.count, demand)
     if isinstance(placed, InferenceWorkload) and demand is not None and option.outcome != "oom":
         if model.domain == "llm":
             pool = made.judged.footprint.kv_cache_tokens

@@ -43,7 +43,8 @@ def variants(
             continue
         need_gib, outcome = to_gib(judged.demand.expected), outcome_of(judged, model, device, policy)
         if abs(need_gib - now_gib) >= _SMALLEST_MOVE_GIB:
-            found.append(Variant(label, need_gib, outcome, _short_cache(judged)))
+            note = _short_cache(judged) if outcome == "tight" else None
+            found.append(Variant(label, need_gib, outcome, note))
     return tuple(found)
 
 

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from rules.advice.judge import Judged, sequences_at_once
+from rules.advice.judge import Judged, judge, outcome_of, sequences_at_once
+from rules.advice.running import way_round
 from rules.advice.types import Limits, Option, Outcome
 from rules.catalog.accelerators import Accelerator
 from rules.catalog.models import ModelSpec
 from rules.memory.footprint import Note, Param
+from rules.policy import Policy
 from rules.units import to_gib
-from rules.workload import InferenceWorkload, Workload
-
-# A server whose sequences get fewer tokens than this is not of use to anybody.
-_FEWEST_TOKENS_EACH = 256
+from rules.workload import InferenceWorkload, TrainingWorkload, Workload
 
 
 def stated_verdict(
-    workload: Workload, model: ModelSpec, device: Accelerator, count: int, judged: Judged, most: Limits
-) -> tuple[Outcome, Note]:
-    """Verdict on the hardware that the question names."""
+    workload: Workload, model: ModelSpec, device: Accelerator, judged: Judged, first: Option, most: Limits
+) -> Note:
+    """Verdict on the hardware that the question names; `first` is its option, which has the outcome."""
     fit = judged.fit
     params: dict[str, Param] = {
         "model": model.display_name,
         "device": device.name,
-        "count": count,
+        "count": first.count,
         "need_gib": to_gib(judged.demand.expected),
         "low_gib": to_gib(judged.demand.low),
         "high_gib": to_gib(judged.demand.high),
@@ -31,13 +30,46 @@ def stated_verdict(
         "headroom_gib": to_gib(fit.usable_bytes - judged.demand.expected),
         "plan": judged.placed.plan,
     }
-    if isinstance(workload, InferenceWorkload):
+    if first.outcome == "tight" and isinstance(workload, InferenceWorkload):
         shared = _shared_cache(workload, judged, most)
         if shared is not None:
-            return "tight", Note("verdict_tight_fewer_tokens", {**params, **shared})
-        if judged.fits and judged.cache_is_short:  # it starts, but not with a cache that is of use to so many
-            return "oom", Note("verdict_stated_oom", params)
-    return fit.outcome, Note(f"verdict_stated_{fit.outcome}", params)
+            return Note("verdict_tight_fewer_tokens", {**params, **shared})
+    doubtful = judged.demand.expected <= fit.usable_bytes and not judged.cache_is_short
+    if first.outcome == "oom" and doubtful:  # the figure is below the limit, and its doubt is not
+        return Note("verdict_stated_oom_likely", params)
+    return Note(f"verdict_stated_{first.outcome}", params)
+
+
+def blocked_verdict(
+    workload: Workload, model: ModelSpec, device: Accelerator, options: tuple[Option, ...], policy: Policy
+) -> Note:
+    """Verdict on hardware that cannot run what was asked, whatever its memory: why, and what to take instead."""
+    first = options[0]
+    assert first.blocked is not None
+    params: dict[str, Param] = {
+        "model": model.display_name,
+        "device": device.name,
+        "count": first.count,
+        "reason": first.blocked,
+    }
+    other = way_round(workload, model, device)
+    if other is not None:
+        judged = judge(other, model, device, first.count, policy)
+        taken = other.compute_dtype if isinstance(other, TrainingWorkload) else other.weights_format
+        outcome = outcome_of(judged, model, device, policy)
+        figures: dict[str, Param] = {
+            "format": taken.value if taken is not None else "",
+            "need_gib": to_gib(judged.demand.expected),
+            "low_gib": to_gib(judged.demand.low),
+            "high_gib": to_gib(judged.demand.high),
+            "usable_gib": to_gib(judged.fit.usable_bytes),
+        }
+        return Note(f"verdict_blocked_instead_{outcome}", {**params, **figures}, "T1")
+    better = next((option for option in options[1:] if option.outcome in ("fits", "tight")), None)
+    if better is None:
+        return Note("verdict_blocked", params, "T1")
+    machine = Note("machine", {"device": better.hardware, "count": better.devices})
+    return Note("verdict_blocked_take", {**params, "machine": machine}, "T1")
 
 
 def _shared_cache(workload: InferenceWorkload, judged: Judged, most: Limits) -> dict[str, Param] | None:
@@ -45,16 +77,12 @@ def _shared_cache(workload: InferenceWorkload, judged: Judged, most: Limits) -> 
     at_once = sequences_at_once(workload)
     context = workload.context.value if workload.context else 0
     pool = judged.footprint.kv_cache_tokens
-    if judged.fits and not judged.cache_is_short:
+    if not context or (judged.fits and not judged.cache_is_short):
         return None
     if pool is not None:
-        if not judged.fits:
-            return None  # the engine does not even start
         each, sequences = int(pool // at_once), int(pool // context)
     else:
         each, sequences = most.context or 0, most.sequences or 0
-    if each < _FEWEST_TOKENS_EACH or (at_once == 1 and not judged.fits):
-        return None
     return {"sequences": at_once, "tokens_each": each, "context": context, "sequences_at_context": sequences}
 
 
