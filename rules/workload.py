@@ -70,6 +70,7 @@ class Constraints:
     """Limits on the answer: where it may run, what may be bought, what it may cost, and what decides.
 
     `providers` are the only clouds allowed; `purchase` is how it is rented; `kwh_price` is money a kWh.
+    `devices` is how many accelerators there are, where nobody said of which kind.
     """
 
     location: str | None = None
@@ -80,6 +81,7 @@ class Constraints:
     purchase: Literal["on_demand", "spot", "reserved"] | None = None
     kwh_price: Money | None = None
     goal: Literal["cheapest", "fastest"] | None = None
+    devices: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

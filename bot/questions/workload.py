@@ -61,6 +61,7 @@ def to_workload(parsed: Parsed, catalogue: Catalogue) -> Workload | None:
             location=parsed.extra.get("region"),
             where=_PLACES.get(fields.get("location", "")),  # type: ignore[arg-type]
             budget=_money(fields),
+            devices=parsed.extra.get("gpu_count") if not hardware and not cpu_only else None,
         ),
     }
     if fields.get("task") in _TRAINING:

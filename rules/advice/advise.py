@@ -102,6 +102,9 @@ def advise(
         demand = demand_of(workload, policy, generates=model.domain in _GENERATES)
         assumptions = (*assumptions, *demand.assumptions) if demand.told and model.domain == "llm" else assumptions
     shown = _shown(workload, model, catalogue, policy, stated, demand)
+    if workload.constraints.devices and not shown.options:  # then what would do is said beside the no
+        free = replace(workload, constraints=replace(workload.constraints, devices=None), tp=None, pp=None)
+        shown = _shown(free, model, catalogue, policy, stated, demand)
     return _compose(workload, catalogue, policy, match, stated, shown, assumptions, as_of, compare_costs)
 
 
@@ -182,7 +185,7 @@ def _shown(
     if stated.device is not None:
         judged = judge(workload, model, stated.device, stated.count, policy)
         found.append(proposal(stated.device, judged, model, policy, (Note("option_stated"),), wants))
-    elif isinstance(workload, InferenceWorkload):
+    elif isinstance(workload, InferenceWorkload) and not workload.constraints.devices:
         processor = stated.cpu or catalogue.find_cpu(policy.cpu.reference)
         cpu = cpu_option(workload, model, processor, policy)
         if cpu is not None and demand is not None:
@@ -257,15 +260,20 @@ def _compose(
         else:
             verdict = stated_verdict(workload, model, stated.device, judged, options[0], most)
     elif shown.options and shown.options[0].kind != "cpu":
-        outcome, verdict = option_verdict(model, shown.options)
+        outcome, verdict = option_verdict(workload, model, shown.options)
     else:
-        outcome, verdict = cpu_verdict(model, shown.options)
+        outcome, verdict = cpu_verdict(workload, model, shown.options)
     money = None
     if compare_costs:
         from rules.advice.rent_or_buy import rent_or_buy
 
         money = rent_or_buy(workload, options, catalogue, policy, stated=stated.device is not None)
-    warnings = (*(shown.options[0].warnings if shown.options else ()), *(footprint.notes if footprint else ()), *notes)
+    warnings = (
+        *_told_count(workload, stated),
+        *(shown.options[0].warnings if shown.options else ()),
+        *(footprint.notes if footprint else ()),
+        *notes,
+    )
     return Advice(
         outcome=outcome,
         verdict=verdict,
@@ -284,11 +292,20 @@ def _compose(
         capacity=options[0].capacity if options else None,
         speed=options[0].speed if options else None,
         rent_or_buy=money,
-        headlines=_headlines(options, shown.demand, policy, money),
+        headlines=_headlines(options, shown.demand, policy, money)
+        | _beside(workload, model, options, catalogue, policy, shown.demand, stated.device is not None),
         excluded=shown.excluded,
         price_warning=_stale(options, as_of, policy) if as_of is not None else None,
         catalogue_date=catalogue.as_of.isoformat(),
     )
+
+
+def _told_count(workload: Workload, stated: _Stated) -> tuple[Note, ...]:
+    """That a number of cards was told without their kind."""
+    told = workload.constraints.devices
+    if not told or stated.device is not None or stated.cpu is not None:
+        return ()
+    return (Note("count_without_card", {"count": told}),)
 
 
 def _headlines(
@@ -304,6 +321,30 @@ def _headlines(
         "load": per_stream_note(first),
         "binds": binds_note(first),
         "cost": money.verdict if money is not None else None,
+    }
+    return {name: note for name, note in found.items() if note is not None}
+
+
+def _beside(
+    workload: Workload,
+    model: ModelSpec,
+    options: tuple[Option, ...],
+    catalogue: Catalogue,
+    policy: Policy,
+    demand: Demand | None,
+    stated: bool,
+) -> dict[str, Note]:
+    """Other ways to serve it: an endpoint, replicas that follow the load, a CPU or a GPU (I4, I8, I10)."""
+    if demand is None or not isinstance(workload, InferenceWorkload) or not options or options[0].blocked is not None:
+        return {}
+    from rules.advice.managed_option import managed_note
+    from rules.advice.scaling import crossing_note, scaling_note
+
+    known = demand.mean_requests_s is not None
+    found = {
+        "managed": managed_note(workload, model, options, catalogue, policy, demand) if known or not stated else None,
+        "scaling": scaling_note(options, demand),
+        "crossing": crossing_note(options, model, demand),
     }
     return {name: note for name, note in found.items() if note is not None}
 

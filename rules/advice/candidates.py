@@ -85,7 +85,9 @@ def recommended(
 
     pool = [
         each
-        for each in _candidates(catalogue.accelerators, needs, policy, on_mac, goal == "fastest", holds)
+        for each in _candidates(
+            catalogue.accelerators, needs, policy, on_mac, goal == "fastest", holds, workload.constraints.devices
+        )
         if blocking(each.device, wants) is None
     ]
     placements, excluded = priced(workload, model, catalogue, policy, demand, pool)
@@ -115,9 +117,13 @@ def _shown(placement: Placement, judged: Judged, model: ModelSpec, rule: str, po
 
 
 def reference_needs(workload: Workload, model: ModelSpec, reference: Accelerator, policy: Policy) -> dict[int, Range]:
-    """Need on the fullest of 1, 2, 4… devices of a large reference card; stops where more devices do not help."""
+    """Need on the fullest of 1, 2, 4… devices of a large reference card; of the told number alone where there is one.
+
+    Stops where no law applies.
+    """
     needs: dict[int, Range] = {}
-    for count in policy.candidates.device_counts:
+    told = workload.constraints.devices
+    for count in (told,) if told else policy.candidates.device_counts:
         try:
             replicas = judge(workload, model, reference, count, policy)
             shared = judge(workload, model, reference, count, policy, shard=True) if count > 1 else replicas
@@ -134,8 +140,11 @@ def _candidates(
     runs_on_mac: bool,
     wider: bool,
     holds: Callable[[Accelerator, int, float], bool],
+    told: int | None,
 ) -> Iterator[Candidate]:
     """Devices with the fewest of them that hold the work; with `wider` the larger counts of the tier as well.
+
+    A number that was `told` is compared in every tier.
 
     `holds` judges a near miss exactly: engines take less on smaller cards than on the reference.
     """
@@ -151,6 +160,8 @@ def _candidates(
         most = _MOST_UNIFIED if device.unified_memory else _MOST_DEVICES[tier]
         if device.nvlink_gb_s < _FABRIC_GB_S:
             most = min(most, _MOST_WITHOUT_LINK)
+        if told and not device.unified_memory:
+            most = told
         for count, need in needs.items():
             reserve_gib = policy.memory.desktop_reserve_gib if count == 1 else 0.0
             room = keep * usable_bytes(device, desktop_reserve_gib=reserve_gib)
@@ -201,7 +212,9 @@ def owned(
     """The team's own hosts that hold it, on as few of a host's devices as will do."""
     for host in catalogue.owned:
         device = catalogue.find_accelerator(host.gpu)
-        for count in (n for n in range(1, host.n_gpus + 1) if host.n_gpus % n == 0):
+        told = workload.constraints.devices
+        counts = [n for n in range(1, host.n_gpus + 1) if host.n_gpus % n == 0]
+        for count in [told] if told and told <= host.n_gpus else [] if told else counts:
             judged = judge(workload, model, device, count, policy)
             outcome = outcome_of(judged, model, device, policy)
             if outcome == "fits" or (outcome == "tight" and not judged.cache_is_short):

@@ -126,6 +126,8 @@ def priced(
 
     for each in candidates:
         pace = paces.of(each.device, each.count)
+        if limits.devices and pace.replicas > 1:
+            pace = replace(pace, replicas=1, meets=False)
         devices = each.count * pace.replicas
         quote = next(iter(rental_quotes(catalogue, each.device.name, devices, wants, policy=policy)), None)
         cost = money_of(each.device, devices, quote)

@@ -86,9 +86,13 @@ def _shared_cache(workload: InferenceWorkload, judged: Judged, most: Limits) -> 
     return {"sequences": at_once, "tokens_each": each, "context": context, "sequences_at_context": sequences}
 
 
-def option_verdict(model: ModelSpec, options: tuple[Option, ...]) -> tuple[Outcome, Note]:
-    """Verdict where no hardware was named: the smallest that fits."""
+def option_verdict(workload: Workload, model: ModelSpec, options: tuple[Option, ...]) -> tuple[Outcome, Note]:
+    """Verdict where no hardware was named: the smallest that fits; no where only another number of cards does."""
     best = options[0]
+    told = workload.constraints.devices
+    if told and best.devices != told:
+        machine = Note("machine", {"device": best.hardware, "count": best.devices})
+        return "oom", Note("verdict_other_count", {"model": model.display_name, "count": told, "machine": machine})
     params: dict[str, Param] = {
         "model": model.display_name,
         "device": best.hardware,
@@ -113,10 +117,12 @@ def option_verdict(model: ModelSpec, options: tuple[Option, ...]) -> tuple[Outco
     return best.outcome, Note("verdict_smallest", params)
 
 
-def cpu_verdict(model: ModelSpec, options: tuple[Option, ...]) -> tuple[Outcome, Note]:
+def cpu_verdict(workload: Workload, model: ModelSpec, options: tuple[Option, ...]) -> tuple[Outcome, Note]:
     """Verdict where a CPU was named or is enough."""
     cpu = next((o for o in options if o.kind == "cpu"), None)
     if cpu is None:
+        if told := workload.constraints.devices:
+            return "oom", Note("verdict_nothing_fits_count", {"model": model.display_name, "count": told})
         return "oom", Note("verdict_nothing_fits", {"model": model.display_name})
     params: dict[str, Param] = {
         "model": model.display_name,

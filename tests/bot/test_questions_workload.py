@@ -157,3 +157,14 @@ def test_a_whole_question_starts_afresh() -> None:
     parsed = talk("llama 3 70b int4 on 2x4090, 8k ctx", "sdxl lora on 12 GB")
     assert "context" not in parsed.fields
     assert parsed.fields["model"] == "stable-diffusion-xl"
+
+
+def test_a_number_of_processes_without_a_card_is_the_number_of_cards() -> None:
+    """A pasted launch command says how many cards there are, not of which kind."""
+    told = "torchrun --nproc_per_node=8 train.py --model_name_or_path meta-llama/Llama-3.1-8B --bf16"
+    workload = to_workload(parse(told, CATALOGUE), CATALOGUE)
+    assert workload is not None
+    assert (workload.hardware, workload.constraints.devices) == ((), 8)
+    named = to_workload(parse(f"{told} on A100", CATALOGUE), CATALOGUE)
+    assert named is not None
+    assert named.constraints.devices is None

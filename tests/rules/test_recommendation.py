@@ -187,3 +187,21 @@ def test_a_daily_total_is_planned_for_its_peak() -> None:
     mean = 3e6 / (demand.prompt_tokens + demand.answer_tokens) / 86_400
     assert demand.requests_s == pytest.approx(mean * POLICY.traffic.peak_over_mean)
     assert "peak_over_mean" in {assumption.field for assumption in advice.assumptions}
+
+
+@pytest.mark.parametrize("count", [1, 4, 8])
+def test_a_number_of_cards_is_kept_whatever_their_kind(count: int) -> None:
+    """Told eight cards and no name, every option has eight, in more than one tier, and it is said."""
+    advice = _serve("meta-llama/Meta-Llama-3-8B", constraints=Constraints(devices=count))
+    assert {option.devices for option in advice.options} == {count}
+    assert {option.kind for option in advice.options} == {"gpu"}
+    assert len({option.tier for option in advice.options}) > 1
+    assert "count_without_card" in {note.message for note in advice.warnings}
+
+
+def test_too_few_cards_of_any_kind_is_a_no_that_names_enough() -> None:
+    """Two cards hold no 405B model in 16 bits: the verdict is no, and a machine that does is shown."""
+    advice = _serve("meta-llama/Llama-3.1-405B", constraints=Constraints(devices=2), weights_format="bf16")
+    assert (advice.outcome, advice.verdict.message) == ("oom", "verdict_other_count")
+    assert advice.options
+    assert advice.options[0].devices > 2
