@@ -344,7 +344,7 @@ def _beside(
     found = {
         "managed": managed_note(workload, model, options, catalogue, policy, demand) if known or not stated else None,
         "scaling": scaling_note(options, demand),
-        "crossing": crossing_note(options, model, demand),
+        "crossing": crossing_note(workload, model, options, catalogue, policy, demand),
     }
     return {name: note for name, note in found.items() if note is not None}
 
