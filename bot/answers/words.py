@@ -23,6 +23,7 @@ LANGUAGES = ("en", "es")
 _DOMAIN = "gpufit"
 _COUNTED_BY = ("count", "sequences", "n", "batch", "windows", "pictures", "samples")
 _PARAMS = "params"  # the format of a number of parameters
+_ONE = "one"  # the format of a device that stands alone: with the article of its name's gender
 _RATE = "rate"  # the format of a rate of any size: three significant digits, never an exponent
 _CARD_BY_MEMORY = re.compile(r"(?P<memory_gb>\d+(?:\.\d+)?) GB GPU")
 _Marks = Callable[[str], str]
@@ -40,7 +41,10 @@ class _Formatter(string.Formatter):
 
     def format_field(self, value: Any, format_spec: str) -> str:
         if isinstance(value, Note):
-            return self._words.say(value)
+            value = self._words.say(value)
+            return self._words.one(value) if format_spec == _ONE else value
+        if format_spec == _ONE:
+            return self._words.one(self._words.term("hardware", str(value)))
         if format_spec == _RATE and isinstance(value, (int, float)):
             return self._marks(_rate(value))
         if format_spec == _PARAMS and isinstance(value, (int, float)):
@@ -114,6 +118,14 @@ class Words:
             return self.say("card_by_memory", card.groupdict())
         message_id = f"{vocabulary}_{value.lower()}"
         return self(message_id) if self.knows(message_id) else value.removeprefix("gguf:")
+
+    def one(self, name: str) -> str:
+        """One device by its name: "one RTX 4090", "un Apple M2 Ultra". A language lists its masculine names by their
+        first word; the others are cards and go with those.
+        """
+        first = name.partition(" ")[0].lower()
+        masculine = first in self("names_masculine").split()
+        return self.say("one_masculine" if masculine else "one_feminine", {"name": name})
 
     def say(self, message: Note | str, params: Mapping[str, Any] | None = None) -> str:
         """The sentence of a note, or of an id with parameters."""

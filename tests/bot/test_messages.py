@@ -216,3 +216,33 @@ def test_compiled_catalogues_are_current() -> None:
 def test_user_text_is_never_a_format(lang: str, typed: str) -> None:
     """What a user typed comes out as it was typed: no format, no word of a vocabulary."""
     assert typed in words(lang).say("unknown_name_bare", {"kind": "model", "name": typed})
+
+
+@pytest.mark.parametrize(
+    ("device", "said"),
+    [
+        ("Apple M2 Ultra", "un Apple M2 Ultra"),
+        ("DGX Spark (GB10)", "un DGX Spark (GB10)"),
+        ("Xeon Platinum 8480+", "un Xeon Platinum 8480+"),
+        ("RTX 4090", "una RTX 4090"),
+        ("12 GB GPU", "una tarjeta de 12 GB"),
+    ],
+)
+def test_a_device_has_the_article_of_its_gender(device: str, said: str) -> None:
+    """Spanish says "un" of machines and processors and "una" of cards; English says "one" of each."""
+    params = {"device": device, "count": 1, "model": "X"}
+    assert f"cabe en {said}" in words("es").say("verdict_stated_fits", params)
+    assert "fits on one " in words("en").say("verdict_stated_fits", params)
+
+
+def test_no_spanish_sentence_fixes_the_article_of_a_device() -> None:
+    """Articles before a device come from its name."""
+    text = (ROOT / "bot/answers/locale/es/LC_MESSAGES/gpufit.po").read_text(encoding="utf-8")
+    assert not re.findall(r"\b(?:una?|el|la) \{(?:device|machine|gpu|cpu|owned|rented)\}", text)
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_the_best_of_a_tier_names_the_tier(lang: str) -> None:
+    """The reason of an option says which tier it is the best of."""
+    said = words(lang).say("option_of_tier", {"tier": "enterprise"})
+    assert words(lang)("tier_enterprise") in said

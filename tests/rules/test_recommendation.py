@@ -205,3 +205,11 @@ def test_too_few_cards_of_any_kind_is_a_no_that_names_enough() -> None:
     assert (advice.outcome, advice.verdict.message) == ("oom", "verdict_other_count")
     assert advice.options
     assert advice.options[0].devices > 2
+
+
+@pytest.mark.parametrize("model", ["meta-llama/Meta-Llama-3-8B", "meta-llama/Meta-Llama-3-70B", "Qwen/Qwen2.5-32B"])
+def test_no_tier_has_two_bests(model: str) -> None:
+    """Each tier is named at most once as the one that an option is the best of, and the reason carries the tier."""
+    best = [option for option in _serve(model).options if option.rule == "option_of_tier"]
+    assert len({option.tier for option in best}) == len(best)
+    assert all(option.reasons[0].params["tier"] == option.tier for option in best)
