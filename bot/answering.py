@@ -116,7 +116,8 @@ class _Answering:
         return self._heard.follows and was is not None and workload_of(self._parsed) == workload_of(was)
 
     def _advised(self) -> Answered:
-        found = self._advice(self._parsed)
+        asks_money = self._parsed.intent in _BUYS or "hours_per_week" in self._parsed.fields
+        found = self._advice(self._parsed, compare_costs=asks_money)
         if isinstance(found, _Refused):
             if found.message == "hardware_alone":
                 return self._hardware_alone()
@@ -242,7 +243,7 @@ class _Answering:
         note = self._heard.remarks[0] if self._heard.remarks else Note("remark_nothing_asked")
         return self._without(note.message, note.params, point=self._before.asked)
 
-    def _advice(self, parsed: Parsed) -> Advice | _Refused:
+    def _advice(self, parsed: Parsed, *, compare_costs: bool = False) -> Advice | _Refused:
         workload: Workload | None = to_workload(parsed, self._catalogue)
         if workload is None:
             facts = parsed.fields.keys() - {"location"}
@@ -250,7 +251,7 @@ class _Answering:
         if not workload.model.name and not workload.model.params_b:
             return _Refused("missing_model", {})
         try:
-            return advise(workload, self._catalogue, self._policy, self._as_of)
+            return advise(workload, self._catalogue, self._policy, self._as_of, compare_costs=compare_costs)
         except UnknownName as error:
             return _Refused("unknown_name" if error.suggestions else "unknown_name_bare", error.params)
         except (CatalogError, UnsupportedWorkload) as error:

@@ -59,6 +59,7 @@ _FREE = {
     "unpack": 0.7,
     "layer_us": 0.6,
     "step_us": 0.6,
+    "request_us": 0.6,
     "moe": 0.35,
     "moe_layer_us": 0.8,
     "allreduce_us": 0.6,
@@ -69,6 +70,7 @@ _MOST = {"share": 0.97, "compute": 1.3}  # no kernel reads faster than the memor
 _WILD = 2.0  # errors beyond this many of `_ERROR` count as logarithms (Cauchy): a wild row moves little
 _ERROR = 0.10  # what a good law leaves, as a logarithm: the scale on which priors and cases are weighed
 _SOURCE_SATURATES = 12  # rows of one source beyond which another row adds little weight
+_STEP = 1e-6  # of a constant's logarithm, for differences
 # A card whose published runs contradict each other by a factor of two (research notes): it does not set constants.
 _CONTRADICTED = ("H20 96GB",)
 
@@ -195,16 +197,38 @@ def fit(found: list[Row], names: list[str], near: Mapping[str, float] | None = N
     start = np.array([math.log(prior_of(name)) for name in names])
     free = np.array([_FREE[name.partition(".")[0]] for name in names])
 
+    of_row = [set(names_of([row])) for row in found]
+    touched = [[i for i, asked in enumerate(of_row) if name in asked] for name in names]
+
+    def robust(index: int, constants: Constants) -> float:
+        row = found[index]
+        error = math.log(predicted(row, constants) / row.measured) / _ERROR
+        return math.copysign(weights[index] * _WILD * math.sqrt(math.log1p((error / _WILD) ** 2)), error)
+
     def residuals(theta: np.ndarray) -> np.ndarray:
         constants = Constants({name: math.exp(value) for name, value in zip(names, theta, strict=True)})
-        errors = np.array([math.log(predicted(row, constants) / row.measured) / _ERROR for row in found])
-        robust = np.array(weights) * np.sign(errors) * _WILD * np.sqrt(np.log1p((errors / _WILD) ** 2))
-        return np.concatenate([robust, (theta - start) / free])
+        return np.concatenate([[robust(i, constants) for i in range(len(found))], (theta - start) / free])
+
+    def jacobian(theta: np.ndarray) -> np.ndarray:
+        """Differences of the rows alone that ask for a constant: most ask for few."""
+        values = {name: math.exp(value) for name, value in zip(names, theta, strict=True)}
+        now = residuals(theta)
+        slopes = np.zeros((len(now), len(names)))
+        for column, name in enumerate(names):
+            constants = Constants({**values, name: math.exp(theta[column] + _STEP)})
+            for i in touched[column]:
+                slopes[i, column] = (robust(i, constants) - now[i]) / _STEP
+            slopes[len(found) + column, column] = 1 / free[column]
+        return slopes
 
     most = np.array([math.log(_MOST.get(name.partition(".")[0], math.inf)) for name in names])
     begin = start if near is None else np.array([math.log(near[name]) for name in names])
     solved = least_squares(
-        residuals, np.minimum(begin, most - 1e-6), max_nfev=30 if near is None else 8, bounds=(-math.inf, most)
+        residuals,
+        np.minimum(begin, most - 1e-6),
+        jacobian,
+        max_nfev=30 if near is None else 8,
+        bounds=(-math.inf, most),
     )
     return {name: float(math.exp(value)) for name, value in zip(names, solved.x, strict=True)}
 
@@ -227,11 +251,12 @@ def leave_one_source_out() -> list[tuple[str, str, str, float, float]]:
     return told
 
 
-def _spreads(found: list[Row], values: Mapping[str, float]) -> dict[str, float]:
-    constants = Constants(values)
+def _spreads(found: list[Row]) -> dict[str, float]:
+    """Ranges from the errors of rows whose source was left out: what a question about unseen runs must expect."""
+    groups = {(row.case, row.key): row.group for row in found}
     by_group: dict[str, list[float]] = {}
-    for row in found:
-        by_group.setdefault(row.group, []).append(abs(math.log(predicted(row, constants) / row.measured)))
+    for _, case, key, told, measured in leave_one_source_out():
+        by_group.setdefault(groups[case, key], []).append(abs(math.log(told / measured)))
     spreads = {group: math.expm1(float(np.quantile(errors, 0.8))) for group, errors in sorted(by_group.items())}
     spreads["other"] = max(spreads.values())
     return {group: round(value, 3) for group, value in spreads.items()}
@@ -280,7 +305,7 @@ def main() -> None:
                 "values": len(found),
                 "constants": {name: float(f"{value:.4g}") for name, value in values.items()},
                 "rows_behind": {name: counted[name] for name in names},
-                "spread": _spreads(found, values),
+                "spread": _spreads(found),
             },
             indent=1,
         )

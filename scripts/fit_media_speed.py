@@ -12,6 +12,7 @@ import argparse
 import json
 import math
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,16 @@ def rows() -> list[Row]:
         for key in KEYS:
             if case["measured"].get(key) and not (key == "latency_ms" and "samples_s" in case["measured"]):
                 arguments = (workload, model, device, count)
-                found.append((case["id"], case["source"]["repo"], group, key, case["measured"][key], arguments))
+                found.append(
+                    (
+                        case["id"],
+                        case["source"]["repo"] or case["source"]["where"],
+                        group,
+                        key,
+                        case["measured"][key],
+                        arguments,
+                    )
+                )
     return found
 
 
@@ -91,6 +101,28 @@ def fit(data: list[Row]) -> dict[str, float]:
     top = [math.log(0.9 / PRIORS[n]) if n.startswith(("share", "bandwidth")) else 2.0 for n in names]
     found = least_squares(residuals, np.zeros(len(names)), loss="soft_l1", bounds=(-2.5, top))
     return {n: float(f"{PRIORS[n] * math.exp(v):.4g}") for n, v in zip(names, found.x, strict=True)}
+
+
+def told(data: list[Row], constants: dict[str, float]) -> list[tuple[str, str, str, float, float]]:
+    """(source, case, key, predicted, measured) of the rows that the law covers."""
+    pairs = ((row, error(row, constants)) for row in data)
+    return [(row[1], row[0], row[3], math.exp(e) * row[4], row[4]) for row, e in pairs if e is not None]
+
+
+def standing() -> list[tuple[str, str, str, float, float]]:
+    """Every row by the constants in use."""
+    return told(rows(), dict(json.loads(OUT.read_text("utf-8"))["constants"]))
+
+
+@cache
+def leave_one_source_out() -> list[tuple[str, str, str, float, float]]:
+    """Every row by constants fitted without its source."""
+    data = [row for row in rows() if error(row, dict(PRIORS)) is not None]
+    found = []
+    for source in sorted({row[1] for row in data}):
+        constants = fit([row for row in data if row[1] != source])
+        found += told([row for row in data if row[1] == source], constants)
+    return found
 
 
 def report(pairs: list[tuple[Row, float]]) -> None:

@@ -56,9 +56,6 @@ def _table(report: Mapping[str, Any]) -> Iterator[str]:
             for key, result in scores.items():
                 yield from _error_lines(key, result)
         yield ""
-    unscored = [f"{count} {kind}" for kind, count in report["rows"].items() if kind.endswith("_speed")]
-    if unscored:
-        yield f"Not scored (speed is not predicted yet): {', '.join(unscored)} rows"
 
 
 _HEAD = f"  {'':44}{'count':>6}{'supported':>10}{'median':>8}{'p90':>8}{'<10 %':>7}{'<20 %':>7}{'bias':>8}"

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from rules.advice.candidates import Proposal
-from rules.advice.capacity import media_capacity, replica_request, serving_capacity
+from rules.advice.capacity import media_capacity
 from rules.advice.cpu_option import on_cpu
 from rules.advice.demand import Demand
 from rules.advice.market import hours_per_week, money_of, rental_wants
@@ -23,7 +23,6 @@ from rules.memory.errors import UnsupportedWorkload
 from rules.memory.footprint import Note
 from rules.policy import Policy
 from rules.speed.law import speed
-from rules.speed.llm.law import sequences_held
 from rules.speed.types import InferenceSpeed, Speed, TrainingSpeed
 from rules.workload import Given, InferenceWorkload, Workload
 
@@ -111,6 +110,9 @@ def cpu_with_figures(
         return option
     assert isinstance(found, InferenceSpeed)
     if model.domain == "llm":
+        from rules.advice.serving_capacity import replica_request, serving_capacity
+        from rules.speed.llm.law import sequences_held
+
         request = replica_request(on_it, model, cpu, 1, demand)
         carried: Capacity | None = serving_capacity(
             request, demand, policy, sequences_held(request, cpu, on_it), option.replicas
@@ -147,6 +149,9 @@ def carried_by(
     curve: bool = False,
 ) -> Capacity | None:
     """What the option carries beside the demand; `pool_tokens` is what the engine's cache holds, where it has one."""
+    from rules.advice.serving_capacity import replica_request, serving_capacity
+    from rules.speed.llm.law import sequences_held
+
     try:
         request = replica_request(placed, model, device, option.count, demand)
     except UnsupportedWorkload:

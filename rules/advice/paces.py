@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from rules.advice.capacity import replica_request
 from rules.advice.demand import Demand
 from rules.advice.placement import place
 from rules.catalog.accelerators import Accelerator
@@ -14,11 +14,11 @@ from rules.memory.errors import UnsupportedWorkload
 from rules.policy import Policy
 from rules.records import dataclass
 from rules.speed.law import speed
-from rules.speed.llm.law import sequences_held
-from rules.speed.llm.request import Request
-from rules.speed.llm.serving import first_token_seconds, under_load
 from rules.speed.types import InferenceSpeed, TrainingSpeed
 from rules.workload import InferenceWorkload, TrainingWorkload, Workload
+
+if TYPE_CHECKING:  # the laws of a kind of model are imported when a question is about it
+    from rules.speed.llm.request import Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,9 @@ class Paces:
                 return self._media(placed, device, count)
             demand = self._demand
             assert demand is not None
+            from rules.advice.serving_capacity import replica_request
+            from rules.speed.llm.law import sequences_held
+
             request = replica_request(placed, self._model, device, count, demand)
             return self._serving(request, sequences_held(request, device, placed), demand)
         except UnsupportedWorkload:
@@ -65,6 +68,8 @@ class Paces:
 
     def _serving(self, request: Request, holds: float, demand: Demand) -> Pace:
         """Replicas by doubling the share that each carries: the fewest whose times and rate hold."""
+        from rules.speed.llm.serving import first_token_seconds, under_load
+
         share = self._policy.capacity.serving_share
         for replicas in _steps(self._policy.capacity.most_replicas):
             each = (demand.concurrency or 1) / replicas

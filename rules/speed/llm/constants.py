@@ -33,6 +33,8 @@ PRIORS: dict[str, float] = {
     "step_us.*": 200.0,  # fixed time of a step: the host's loop, sampling, what no layer repeats
     "step_us.server": 800.0,
     "step_us.server_early": 2500.0,
+    "request_us.*": 2000.0,  # what a request costs before its prompt runs: protocol, tokenising, queue
+    "request_us.server": 20000.0,
     "moe.*": 1.2,  # routed experts are read at a lower share than dense weights
     "moe_layer_us.*": 20.0,  # routing, sorting and gathering beside the experts' products
     "allreduce_us.*": 10.0,  # latency of one all-reduce for each doubling of the devices
@@ -103,7 +105,7 @@ def fitted() -> Constants:
 
 
 def spread(group: str) -> float:
-    """Half-width of the range as a factor less one: what nine of ten residuals of `group` keep to."""
+    """Half-width of the range as a factor less one: what eight of ten rows of unseen sources keep to in `group`."""
     spreads: Mapping[str, float] = _data()["spread"]
     return spreads.get(group, spreads["other"])
 

@@ -48,7 +48,7 @@ def under_load(request: Request, concurrency: float, holds: float | None = None)
         total_tok_s=rate,
         requests_s=rate / request.answer,
         tpot_s=between,
-        ttft_s=filling + waiting,
+        ttft_s=first_token_seconds(request, running) + waiting,
         latency_s=cycle + waiting,
     )
 
@@ -68,8 +68,7 @@ def most_within(
 ) -> float:
     """Most sequences in flight on all replicas within the targets and the cache; 0 where even one misses them.
 
-    A prompt that arrives at a running server waits for the step in progress and its own prefill, not for those of all
-    others: that is what `ttft_s` is compared with.
+    `ttft_s` is compared with the time to the first token of prompts that come together.
     """
     top = min(holds if holds is not None else MOST_SEQUENCES, float(MOST_SEQUENCES))
 
@@ -94,15 +93,11 @@ def most_within(
 
 
 def first_token_seconds(request: Request, sequences: float) -> float:
-    """Time to the first token on a server with `sequences` in flight a replica: the step in progress, then the prompt.
+    """Time to the first token with `sequences` in flight a replica, where their prompts come together.
 
-    While others decode, their steps and the prompt's passes alternate.
+    That is how loads are published, and the worst that a wave of users brings; who arrives alone waits less.
     """
-    context = request.depth + request.prompt + request.answer / 2
-    own = prefill(request, request.prompt).seconds
-    if sequences <= 1:
-        return own
-    return own + decode_step(request, sequences - 1, context).seconds
+    return prefill(request, request.prompt, max(1.0, sequences)).seconds + request.k("request_us") * 1e-6
 
 
 def queueing_factor(utilisation: float) -> float:
