@@ -7,10 +7,15 @@ import json
 import sys
 from datetime import date
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bot.commands import picture
 from bot.commands.team import add_overrides, team_catalogue, team_policy
 from bot.errors import BadUsage
+
+if TYPE_CHECKING:
+    from bot.answered import Answered
+    from bot.answers.layout import Surface
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,7 +24,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print what was understood and the whole advice as JSON")
     parser.add_argument("--lang", choices=("en", "es"), help="language of the answer (default: that of the question)")
     parser.add_argument("--plain", action="store_true", help="no colour, ASCII only")
-    parser.add_argument("--chart", metavar="FILE", type=Path, help="also draw the memory breakdown (.png or .svg)")
+    parser.add_argument("--explain", action="store_true", help="add every rule that fired, with its figures")
+    parser.add_argument(
+        "--chart",
+        metavar="FILE",
+        type=Path,
+        help="also draw what was asked (.png or .svg): memory, throughput against load, or rent against own",
+    )
     add_overrides(parser)
 
 
@@ -40,6 +51,18 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(answered.json(), ensure_ascii=False, indent=2))
     else:
         sys.stdout.write(answered.text(terminal(args.plain)))
+        if args.explain:
+            _explain(answered, terminal(args.plain))
     if args.chart:
         picture.save(args.chart, answered)
     return answered.exit_code
+
+
+def _explain(answered: Answered, surface: Surface) -> None:
+    """The working below the answer; the JSON form always has it."""
+    if answered.advice is None:
+        print(f"gpufit: {answered.words('explain_needs_advice')}", file=sys.stderr)
+        return
+    from bot.answers.explained import explained
+
+    sys.stdout.write("\n" + explained(answered.advice, answered.words, surface))

@@ -1,4 +1,7 @@
-"""`--chart FILE`: the memory breakdown of an answer as a picture, PNG or SVG by the file's ending."""
+"""`--chart FILE`: the picture of an answer, PNG or SVG by the file's ending.
+
+A question of cost gets rent against own with its band, one of capacity throughput against load, others the memory.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from bot.errors import BadUsage
 
 if TYPE_CHECKING:
     from bot.answered import Answered
+    from bot.answers.charts.spec import Chart
 
 
 def check(path: Path) -> None:
@@ -24,15 +28,11 @@ def check(path: Path) -> None:
 
 
 def save(path: Path, answered: Answered) -> None:
-    """Writes the picture; an answer without a memory plan has none, which is said on standard error."""
-    from bot.answers.charts.builders import memory_breakdown
-
-    plan = answered.advice.plan if answered.advice else None
-    if answered.advice is None or plan is None or not plan.parts:
-        print(f"gpufit: {answered.words.say('chart_needs_plan')}", file=sys.stderr)
+    """Writes the picture; an answer with nothing to draw has none, which is said on standard error."""
+    chart = _chart(answered)
+    if chart is None:
+        print(f"gpufit: {answered.words('chart_needs_plan')}", file=sys.stderr)
         return
-    need = answered.advice.verdict.params.get("need_gib")
-    chart = memory_breakdown(plan, answered.words, need if isinstance(need, float) else None)
     if path.suffix.lower() == ".png":
         from bot.answers.charts.png import png_chart
 
@@ -45,3 +45,18 @@ def save(path: Path, answered: Answered) -> None:
         path.write_bytes(content)
     except OSError as exc:
         raise BadUsage("file_unusable", path=str(path), detail=exc.strerror or "") from exc
+
+
+def _chart(answered: Answered) -> Chart | None:
+    """What the intent asks for, where the advice has its figures; else the memory breakdown."""
+    from bot.answers.charts.of_advice import break_even_chart, memory_chart, throughput_chart
+
+    advice, intent = answered.advice, answered.parsed.intent
+    if advice is None:
+        return None
+    found = None
+    if intent == "cost":
+        found = break_even_chart(advice, answered.words)
+    elif intent == "capacity":
+        found = throughput_chart(advice, answered.words)
+    return found or memory_chart(advice, answered.words)

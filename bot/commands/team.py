@@ -54,14 +54,19 @@ def team_catalogue(stated: Path | None) -> Catalogue:
 
 
 def team_policy(stated: Path | None) -> Policy:
-    """The packaged policy with the team's values over it; raises `BadUsage` for a wrong file."""
+    """The packaged policy with the team's values over it; raises `BadUsage` for a wrong file or expression."""
     import tomli
 
     from rules.policy import PolicyError, default_policy, policy_from
 
     path = folder(stated) / POLICY
     try:
-        return policy_from(tomli.loads(path.read_text("utf-8")), base=default_policy())
+        policy = policy_from(tomli.loads(path.read_text("utf-8")), base=default_policy())
+        if policy.constraints:
+            from rules.advice.team_rules import check
+
+            check(policy.constraints)
+        return policy
     except FileNotFoundError:
         return default_policy()
     except (OSError, UnicodeDecodeError, tomli.TOMLDecodeError, PolicyError) as exc:

@@ -181,8 +181,10 @@ def hours_per_week(workload: Workload, policy: Policy) -> float:
 def _facts(
     device: Accelerator, tier: str, devices: int, where: Where, cost: Cost, price: Decimal | None
 ) -> dict[str, str | float | None]:
-    """What a team's expressions may look at."""
-    quote = cost.quote if where == "cloud" else None
+    """What a team's expressions may look at: what is bought costs 0 an hour, what is rented costs 0 to buy."""
+    rented = where == "cloud"
+    quote = cost.quote if rented else None
+    hourly = float(quote.usd_per_hour) if quote else None if rented else 0.0
     return {
         "device": device.name,
         "vendor": device.vendor,
@@ -198,7 +200,7 @@ def _facts(
         "memory_gib": device.memory_gib,
         "watts": device.tdp_w * devices if device.tdp_w else None,
         "release_year": float(device.release_year) if device.release_year else None,
-        "usd_per_hour": float(quote.usd_per_hour) if quote else None,
-        "usd_per_month": float(quote.usd_per_hour) * 730 if quote else None,
-        "price_usd": float(price) if price is not None else None,
+        "usd_per_hour": hourly,
+        "usd_per_month": hourly * 730 if hourly is not None else None,
+        "price_usd": float(price) if price is not None else 0.0 if rented else None,
     }

@@ -76,12 +76,16 @@ def break_even(
 def throughput(
     concurrency: Sequence[float],
     tokens_per_s: Sequence[float],
-    low: Sequence[float],
-    high: Sequence[float],
+    low: Sequence[float] | None,
+    high: Sequence[float] | None,
     target_tokens_per_s: float | None,
     words: Words,
+    most: Point | None = None,
 ) -> LineChart:
-    """Tokens a second of all requests together against how many run at once, with the target that was asked for."""
+    """Tokens a second of all requests together against how many run at once, with the target that was asked for.
+
+    `most` is the largest number at once within the targets on times, with its tokens a second.
+    """
     say = words.say
     params = {"most": max(tokens_per_s), "at": concurrency[max(range(len(tokens_per_s)), key=tokens_per_s.__getitem__)]}
     target = None
@@ -93,8 +97,9 @@ def throughput(
         x_label=say("chart_concurrency"),
         y_label=say("chart_tokens_per_s"),
         lines=(_series(say("chart_expected"), concurrency, tokens_per_s),),
-        band=Band(say("chart_range"), _points(concurrency, low), _points(concurrency, high)),
+        band=Band(say("chart_range"), _points(concurrency, low), _points(concurrency, high)) if low and high else None,
         target=target,
+        mark=Mark(say("chart_most_at_once", {"most": most[0]}), most) if most else None,
         x_doubles=min(concurrency) > 0 and max(concurrency) / min(concurrency) > 8,
         marks=marks_of(words),
     )

@@ -16,6 +16,7 @@ BLUE, ORANGE, GREEN, VERMILION, SKY, GREY = "#0072B2", "#E69F00", "#009E73", "#D
 _WIDTH_IN, _HEIGHT_IN, _DPI = 6.4, 4.0, 150
 _LETTERS = 12
 _LONGEST_LABEL, _LONGEST_AXIS, _LONGEST_TITLE = 26, 34, 52
+_LONGEST_IN_TWO_COLUMNS = 36
 
 
 class MatplotlibMissing(RuntimeError):
@@ -127,7 +128,9 @@ def _lines(chart: LineChart, axes: Any) -> None:
     axes.set_xlabel(_cut(chart.x_label, _LONGEST_AXIS), fontsize=_LETTERS)
     axes.set_ylabel(_cut(chart.y_label, _LONGEST_AXIS), fontsize=_LETTERS)
     axes.grid(color="#DDDDDD", linewidth=0.8)
-    axes.figure.legend(loc="outside lower left", ncols=2, fontsize=_LETTERS - 0.5, frameon=False)
+    _, labels = axes.get_legend_handles_labels()
+    columns = 2 if all(len(label) <= _LONGEST_IN_TWO_COLUMNS for label in labels) else 1
+    axes.figure.legend(loc="outside lower left", ncols=columns, fontsize=_LETTERS - 0.5, frameon=False)
 
 
 def _cut(label: str, longest: int = _LONGEST_LABEL) -> str:
