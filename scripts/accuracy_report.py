@@ -14,6 +14,7 @@ from pathlib import Path
 from bot.evaluate import Evaluation, Scored, evaluate, verdict_groups
 from bot.evaluate_scores import Errors, grouped
 from rules.memory.law import footprint
+from scripts import accuracy_speed
 from scripts.accuracy_lines import Line, errors_of, lines, peers, percent, stated_statistic, training_rows
 from tests.accuracy.trace_comparison import TRACES, compare, read_traces, summaries, table
 
@@ -33,13 +34,19 @@ def evaluate_all() -> Evaluation:
 
 def headline(evaluation: Evaluation) -> str:
     """The table of the README: each target, the rows it counts and what was reached."""
-    return "\n".join(_lines_table(lines(evaluation)))
+    return "\n".join(_lines_table(all_lines(evaluation)))
+
+
+def all_lines(evaluation: Evaluation) -> list[Line]:
+    """Every target of memory and speed with what was reached."""
+    return [*lines(evaluation), *accuracy_speed.speed_lines()]
 
 
 def document(evaluation: Evaluation) -> str:
     """The whole of docs/accuracy.md."""
     return (
-        "\n".join([*_opening(), *_lines_table(lines(evaluation)), *_peers(evaluation), *_sections(evaluation)]) + "\n"
+        "\n".join([*_opening(), *_lines_table(all_lines(evaluation)), *_peers(evaluation), *_sections(evaluation)])
+        + "\n"
     )
 
 
@@ -108,6 +115,7 @@ def _sections(evaluation: Evaluation) -> Iterator[str]:
         ("cpu_weights_gib", "Inference: weights on the CPU"),
     ):
         yield from _groups(title, evaluation.of("infer_memory", key))
+    yield from accuracy_speed.speed_sections()
     yield from _verdicts(evaluation)
     yield from _unsupported(evaluation)
 
@@ -215,6 +223,7 @@ def _unsupported(evaluation: Evaluation) -> Iterator[str]:
 
 def main() -> int:
     """Writes both files and prints the headline."""
+    accuracy_speed.refresh()
     evaluation = evaluate_all()
     table = headline(evaluation)
     DOCUMENT.write_text(document(evaluation), "utf-8")
