@@ -26,7 +26,7 @@ _INFERENCE: Mapping[str, tuple[str, float]] = {
     "samples_s": ("samples_s", 1.0),
     "steps_s": ("steps_s", 1.0),
     "realtime_factor": ("realtime_factor", 1.0),
-    "ttft_ms": ("ttft_s", 1e-3),
+    "ttft_ms": ("ttft_burst_s", 1e-3),
     "tpot_ms": ("tpot_s", 1e-3),
     "latency_ms": ("latency_s", 1e-3),
     "encoder_ms": ("encoder_s", 1e-3),

@@ -45,7 +45,8 @@ class InferenceSpeed:
     """Serving speed at a stated number of sequences at once.
 
     `decode_tok_s` and `tpot_s` are of one stream at `concurrency`; `total_tok_s` is generated tokens of all streams
-    with the prefill of new requests interleaved; `ttft_s` is without queueing. `samples_s` are inputs of an encoder,
+    with the prefill of new requests interleaved; `ttft_s` is of users who come each by themselves,
+    `ttft_burst_s` of prompts that come together. `samples_s` are inputs of an encoder,
     images of a vision or diffusion model; `realtime_factor` is seconds of audio in a second of work and
     `encoder_s` the time of an encoder that a decoder follows.
     """
@@ -55,6 +56,7 @@ class InferenceSpeed:
     prefill_tok_s: Figure | None = None
     total_tok_s: Figure | None = None
     ttft_s: Figure | None = None
+    ttft_burst_s: Figure | None = None
     tpot_s: Figure | None = None
     requests_s: Figure | None = None
     latency_s: Figure | None = None

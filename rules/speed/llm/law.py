@@ -10,7 +10,7 @@ from rules.speed.llm.constants import Constants, spread
 from rules.speed.llm.decode import Step, decode_step
 from rules.speed.llm.prefill import prefill
 from rules.speed.llm.request import Request, resolve
-from rules.speed.llm.serving import MOST_SEQUENCES, under_load
+from rules.speed.llm.serving import MOST_SEQUENCES, first_token_seconds, under_load
 from rules.speed.types import Binds, Figure, InferenceSpeed, Roofline
 from rules.workload import InferenceWorkload
 
@@ -42,7 +42,8 @@ def llm_speed(
         decode_tok_s=Figure.about(found["decode_tok_s"], load if several else single),
         prefill_tok_s=Figure.about(found["prefill_tok_s"], fill),
         total_tok_s=Figure.about(found["total_tok_s"], load if several else single),
-        ttft_s=Figure.about(found["ttft_s"], fill),
+        ttft_s=Figure.about(first_token_seconds(request, min(request.sequences / request.replicas, holds)), fill),
+        ttft_burst_s=Figure.about(found["ttft_s"], fill),
         tpot_s=Figure.about(found["tpot_s"], load if several else single),
         requests_s=Figure.about(found["requests_s"], load),
         latency_s=Figure.about(found["latency_s"], load),

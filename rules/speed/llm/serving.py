@@ -20,7 +20,7 @@ MOST_SEQUENCES = 1024  # of a replica, where an engine is driven to its most: it
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """All replicas at `concurrency` sequences in flight. `ttft_s` has no queueing before the batch."""
+    """All replicas at `concurrency` sequences in flight, whose prompts came together (`ttft_s`, `latency_s`)."""
 
     concurrency: float
     total_tok_s: float
@@ -48,7 +48,7 @@ def under_load(request: Request, concurrency: float, holds: float | None = None)
         total_tok_s=rate,
         requests_s=rate / request.answer,
         tpot_s=between,
-        ttft_s=first_token_seconds(request, running) + waiting,
+        ttft_s=burst_first_token_seconds(request, running) + waiting,
         latency_s=cycle + waiting,
     )
 
@@ -68,7 +68,7 @@ def most_within(
 ) -> float:
     """Most sequences in flight on all replicas within the targets and the cache; 0 where even one misses them.
 
-    `ttft_s` is compared with the time to the first token of prompts that come together.
+    `ttft_s` is compared with the time to the first token of users who come each by themselves.
     """
     top = min(holds if holds is not None else MOST_SEQUENCES, float(MOST_SEQUENCES))
 
@@ -92,12 +92,28 @@ def most_within(
     return float(low) * request.replicas
 
 
-def first_token_seconds(request: Request, sequences: float) -> float:
-    """Time to the first token with `sequences` in flight a replica, where their prompts come together.
+def burst_first_token_seconds(request: Request, sequences: float) -> float:
+    """Time to the first token with `sequences` in flight a replica whose prompts come together.
 
-    That is how loads are published, and the worst that a wave of users brings; who arrives alone waits less.
+    That is how loads are published, and the worst that a wave of users brings.
     """
     return prefill(request, request.prompt, max(1.0, sequences)).seconds + request.k("request_us") * 1e-6
+
+
+def first_token_seconds(request: Request, sequences: float) -> float:
+    """Time to the first token with `sequences` in flight a replica whose users come and go each by themselves.
+
+    The request's own cost, the step in progress, the prompt's own passes, and part of the others' prompts: an arrival
+    meets their filling in the share of time that filling takes, and waits for half of it on average.
+    """
+    alone = burst_first_token_seconds(request, 1.0)
+    if sequences <= 1:
+        return alone
+    context = request.depth + request.prompt + request.answer / 2
+    step = decode_step(request, sequences, context).seconds
+    others = prefill(request, request.prompt, sequences - 1).seconds
+    share = others / (others + request.answer * step)
+    return alone + step + share * others / 2
 
 
 def queueing_factor(utilisation: float) -> float:
