@@ -6,6 +6,7 @@ from decimal import Decimal
 
 from bot.answers.words import Words
 from rules.advice.types import Option, RentOrBuy
+from rules.cost.study import STUDY_DAYS
 from rules.speed.types import InferenceSpeed, TrainingSpeed
 
 _MOST_MOVES = 3
@@ -51,7 +52,7 @@ def price_text(option: Option, words: Words) -> str:
 
 
 def ownership_lines(found: RentOrBuy, words: Words) -> list[str]:
-    """The owner's sum line by line with origins, then what would move the comparison most."""
+    """The owner's sum line by line with origins, what would move the comparison most, and what to measure first."""
     lines = []
     for line in found.own.lines:
         amount = line.amount
@@ -69,6 +70,8 @@ def ownership_lines(found: RentOrBuy, words: Words) -> list[str]:
         named = ", ".join(words(f"cost_move_{name}") for name, _, _ in moves)
         lines.append(words.say("cost_most_sensitive", {"moves": named}))
     lines.extend(words.say(note) for note in found.notes)
+    if found.rented_rate and found.owned_rate:
+        lines.append(words.say("study_next", {"days": STUDY_DAYS}))
     return lines
 
 

@@ -6,7 +6,9 @@ Where a speed is not known, the comparison is of the same card.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Literal
 
@@ -27,6 +29,7 @@ from rules.speed.types import InferenceSpeed, TrainingSpeed
 from rules.workload import TrainingWorkload, Workload
 
 _MONTHS_A_YEAR = 12
+_HOURS_A_WEEK = 168.0
 
 
 def rate_of(option: Option) -> float | None:
@@ -47,8 +50,8 @@ def rent_or_buy(
 
     With `stated` hardware both sides are that hardware where it can be had both ways; else the cheapest of each.
     """
-    own = _to_buy(options, stated)
     rent = _to_rent(options, stated)
+    own = _to_buy(options, stated, rent, hours_per_week(workload, policy)) if rent is not None else None
     if own is None or rent is None:
         return None
     quote = rent.cost.quote if rent.cost else None
@@ -72,6 +75,8 @@ def rent_or_buy(
         rented_hours_per_week=hours,
         owned_hours_per_week=hours / ratio,
         hours_origin=_origin(workload),
+        rented_rate=rate_of(rent),
+        owned_rate=rate_of(own),
         notes=(*found.notes, *owned.notes, *quote.notes),
     )
 
@@ -80,12 +85,35 @@ def _origin(workload: Workload) -> Literal["stated", "assumed"]:
     return "stated" if workload.traffic.hours_per_week else "assumed"
 
 
-def _to_buy(options: Sequence[Option], stated: bool) -> Option | None:
+def _to_buy(options: Sequence[Option], stated: bool, rent: Option, hours: float) -> Option | None:
+    """The cheapest to buy that does the work of `hours` rented hours in a week; any that fits where none does."""
     known = [o for o in options if o.kind == "gpu" and o.cost and (o.cost.street_price_usd or o.cost.list_price_usd)]
     fitting = [o for o in known if o.outcome in ("fits", "tight")]
     if stated and options and options[0] in fitting:
         return options[0]
-    return next((o for o in fitting if o.rule in ("option_cheapest_to_buy", "")), next(iter(fitting), None))
+    cheapest = next((o for o in fitting if o.rule in ("option_cheapest_to_buy", "")), next(iter(fitting), None))
+    if cheapest is None or hours / _ratio(cheapest, rent) <= _HOURS_A_WEEK:
+        return cheapest
+    enough = [_enough_of(option, hours / _ratio(option, rent)) for option in fitting]
+    return min((o for o in enough if hours / _ratio(o, rent) <= _HOURS_A_WEEK), key=_price, default=cheapest)
+
+
+def _enough_of(option: Option, hours: float) -> Option:
+    """As many replicas of a server as do the work of `hours` in a week; a training run stays as it is."""
+    copies = math.ceil(hours / _HOURS_A_WEEK)
+    if copies <= 1 or not isinstance(option.speed, InferenceSpeed) or option.cost is None:
+        return option
+    cost = replace(
+        option.cost,
+        street_price_usd=option.cost.street_price_usd and option.cost.street_price_usd * copies,
+        list_price_usd=option.cost.list_price_usd and option.cost.list_price_usd * copies,
+    )
+    return replace(option, replicas=option.replicas * copies, cost=cost)
+
+
+def _price(option: Option) -> Decimal:
+    cost = option.cost
+    return (cost.street_price_usd or cost.list_price_usd or Decimal(0)) if cost is not None else Decimal(0)
 
 
 def _to_rent(options: Sequence[Option], stated: bool) -> Option | None:
@@ -109,7 +137,7 @@ def _wants(workload: Workload, device: Accelerator, own: Option, rent: Option, p
         usd_per_kwh = convert(amount_of(price), "USD", policy.currency).value
     months = workload.traffic.months
     return OwnershipWants(
-        hours_per_week=min(168.0, hours),
+        hours_per_week=min(_HOURS_A_WEEK, hours),
         months=max(1, round(months)) if months else None,
         place=place,
         training=isinstance(workload, TrainingWorkload),
@@ -140,6 +168,8 @@ def _verdict(
         "years": owned.months / _MONTHS_A_YEAR,
         "own_month": float(found.own_usd_per_month),
     }
+    if hours / ratio > _HOURS_A_WEEK:
+        return Note("verdict_rent_too_slow", params, "T8")
     if found.hours_per_week is not None:
         params["break_even_hours"] = float(found.hours_per_week)
     if found.cheaper == "own" and found.months is not None:

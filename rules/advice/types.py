@@ -212,7 +212,10 @@ class Excluded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RentOrBuy:
-    """Renting against owning for the same work (T8). Hours are a week; owned hours differ where the card is faster."""
+    """Renting against owning for the same work (T8). Hours are a week; owned hours differ where the card is faster.
+
+    Rates are work a second of all devices (tokens, samples), None where no law gives them.
+    """
 
     verdict: Note
     rent: RentalQuote
@@ -221,6 +224,8 @@ class RentOrBuy:
     rented_hours_per_week: float
     owned_hours_per_week: float
     hours_origin: Literal["stated", "assumed"]
+    rented_rate: float | None = None
+    owned_rate: float | None = None
     notes: tuple[Note, ...] = ()
 
 

@@ -13,6 +13,7 @@ from rules.cost.types import BreakEven, OwnershipCost
 from rules.policy import Policy
 from rules.records import dataclass
 
+STUDY_DAYS = 14  # two whole weeks: work has a weekly rhythm
 State = Literal["planned", "measuring", "ready"]
 
 
@@ -43,7 +44,7 @@ class PurchaseStudy:
     assumed_hours_per_week: float
     assumed_rented_tokens_s: float
     assumed_owned_tokens_s: float
-    days: int = 14
+    days: int = STUDY_DAYS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -251,5 +251,5 @@ def test_no_plan_no_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     """A question about a concept has no memory plan: the answer stands, standard error says why nothing was drawn."""
     path = tmp_path / "plan.svg"
     assert main(["ask", "what is QLoRA?", "--chart", str(path)]) == 0
-    assert "no memory plan" in capsys.readouterr().err
+    assert "nothing to draw" in capsys.readouterr().err
     assert not path.exists()

@@ -103,7 +103,7 @@ def test_the_chart_of_renting_and_owning_follows_the_comparison() -> None:
     curve = advice.rent_or_buy.break_even.curve
     assert [y for _, y in chart.lines[0].points] == pytest.approx([float(p.rent) for p in curve])
     assert [y for _, y in chart.lines[1].points] == pytest.approx([float(p.own) for p in curve])
-    assert (chart.mark is not None) == (curve[-1].own <= curve[-1].rent)
+    assert (chart.mark is not None) == (advice.rent_or_buy.break_even.cheaper == "own")
     if chart.mark is not None:
         assert 0 < chart.mark.at[0] <= curve[-1].month
 

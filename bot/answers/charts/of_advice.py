@@ -20,9 +20,10 @@ def memory_chart(advice: Advice, words: Words) -> BarChart | None:
 
 def break_even_chart(advice: Advice, words: Words) -> LineChart | None:
     """Money spent by renting and by owning in USD, month by month; None where the two were not compared."""
-    curve = advice.rent_or_buy.break_even.curve if advice.rent_or_buy else ()
-    if len(curve) < 2:
+    found = advice.rent_or_buy.break_even if advice.rent_or_buy else None
+    if found is None or len(found.curve) < 2:
         return None
+    curve = found.curve
     months = [float(point.month) for point in curve]
     rent, own = [float(point.rent) for point in curve], [float(point.own) for point in curve]
     return break_even(
@@ -31,7 +32,7 @@ def break_even_chart(advice: Advice, words: Words) -> LineChart | None:
         own,
         [float(point.own_low) for point in curve],
         [float(point.own_high) for point in curve],
-        _crossing(months, rent, own),
+        _crossing(months, rent, own) if found.cheaper == "own" else None,  # a machine too slow for it never pays
         "USD",
         words,
     )
