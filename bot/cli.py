@@ -48,6 +48,11 @@ COMMANDS: dict[str, Command] = {
         "Look up models and devices, add a team's own, refresh prices.",
         'gpufit catalog show "llama 3 8b"',
     ),
+    "study": Command(
+        "bot.commands.study",
+        "Measure before buying: keep a comparison, add days measured, compare again.",
+        'gpufit study start qlora "rent or buy for 40 h a week of 13B QLoRA"',
+    ),
     "estimate": Command(
         "bot.commands.estimate",
         "Predict the memory of published cases (JSON in, JSON out).",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from bot.errors import CommandError
 
-_ASK_IN_WORDS = ("ask", "chat", "parse", "catalog")
+_ASK_IN_WORDS = ("ask", "chat", "parse", "catalog", "study")
 
 
 def in_words(error: CommandError, arguments: Sequence[str]) -> str:
