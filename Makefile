@@ -57,6 +57,7 @@ soak: .venv-dev/installed
 
 bench: .venv-dev/installed
 	$(ONE_THREAD) $(DEV)/python benchmarks/bench_answers.py
+	$(ONE_THREAD) $(DEV)/python -m benchmarks.bench_recommend
 
 accuracy: .venv-dev/installed
 ifdef TRACE
