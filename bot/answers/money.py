@@ -6,7 +6,6 @@ from decimal import Decimal
 
 from bot.answers.words import Words
 from rules.advice.types import Option, RentOrBuy
-from rules.cost.study import STUDY_DAYS
 from rules.speed.types import InferenceSpeed, TrainingSpeed
 
 _MOST_MOVES = 3
@@ -71,6 +70,8 @@ def ownership_lines(found: RentOrBuy, words: Words) -> list[str]:
         lines.append(words.say("cost_most_sensitive", {"moves": named}))
     lines.extend(words.say(note) for note in found.notes)
     if found.rented_rate and found.owned_rate:
+        from rules.cost.study import STUDY_DAYS  # only a question of money takes the study's laws in
+
         lines.append(words.say("study_next", {"days": STUDY_DAYS}))
     return lines
 

@@ -27,7 +27,7 @@ from rules.memory.usable import usable_bytes
 from rules.policy import Policy
 from rules.records import dataclass
 from rules.units import to_gib
-from rules.workload import InferenceWorkload, Workload
+from rules.workload import InferenceWorkload, TrainingWorkload, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,8 @@ def recommended(
     goal: Goal = workload.constraints.goal or "balanced"
 
     def holds(device: Accelerator, count: int, room: float) -> bool:
+        if isinstance(workload, TrainingWorkload):  # what training takes does not depend on the card
+            return False
         try:
             judged = judge(workload, model, device, count, policy)
         except UnsupportedWorkload:
