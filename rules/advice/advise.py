@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import date
 
-from rules.advice.candidates import Proposal, owned, proposal, recommended, reference_needs
+from rules.advice.candidates import Proposal, ReferenceNeeds, owned, proposal, recommended
 from rules.advice.classical import advise_classical
 from rules.advice.cpu_option import cpu_footprint, cpu_option, on_cpu
 from rules.advice.defaults import fill_inference, fill_training, smaller_formats
@@ -193,7 +193,7 @@ def _shown(
         if stated.cpu is not None and cpu is not None:
             return _Shown((cpu,), on_cpu=cpu_footprint(workload, model), demand=demand)
     found.extend(owned(workload, model, catalogue, policy, wants))
-    needs = reference_needs(workload, model, catalogue.find_accelerator(policy.candidates.reference), policy)
+    needs = ReferenceNeeds(workload, model, catalogue.find_accelerator(policy.candidates.reference), policy)
     most = policy.candidates.options_shown - (1 if cpu is not None else 0)
     known = {(each.option.hardware, each.option.count) for each in found}
     market, excluded = recommended(workload, model, catalogue, needs, policy, wants, demand, most)

@@ -6,7 +6,7 @@ every card's memory in plain numbers; only what is shown is judged exactly.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from rules.advice.demand import Demand
@@ -62,7 +62,7 @@ def recommended(
     workload: Workload,
     model: ModelSpec,
     catalogue: Catalogue,
-    needs: Mapping[int, Range],
+    needs: ReferenceNeeds,
     policy: Policy,
     wants: Wants,
     demand: Demand | None,
@@ -70,7 +70,7 @@ def recommended(
 ) -> tuple[tuple[Proposal, ...], tuple[Excluded, ...]]:
     """At most `most` proposals over the whole catalogue, what was asked for first, and what the team's rules keep out.
 
-    `needs` maps a device count to the need on a reference card. What `ranking.pick` chooses is judged exactly; what
+    `needs` tells the need of a device count on a reference card. What `ranking.pick` chooses is judged exactly; what
     turns out not to fit is taken away, and the choice made again.
     """
     on_mac = isinstance(workload, InferenceWorkload) and _engine(workload) in _MAC_ENGINES
@@ -118,26 +118,35 @@ def _shown(placement: Placement, judged: Judged, model: ModelSpec, rule: str, po
     return Proposal(option, made.device, made.judged)
 
 
-def reference_needs(workload: Workload, model: ModelSpec, reference: Accelerator, policy: Policy) -> dict[int, Range]:
-    """Need on the fullest of 1, 2, 4… devices of a large reference card; of the told number alone where there is one.
+class ReferenceNeeds:
+    """Need on the fullest of 1, 2, 4… devices of a large reference card, each computed when a card is measured by it.
 
-    Stops where no law applies.
+    `counts` is the told number alone where there is one.
     """
-    needs: dict[int, Range] = {}
-    told = workload.constraints.devices
-    for count in (told,) if told else policy.candidates.device_counts:
-        try:
-            replicas = judge(workload, model, reference, count, policy)
-            shared = judge(workload, model, reference, count, policy, shard=True) if count > 1 else replicas
-        except UnsupportedWorkload:
-            break
-        needs[count] = min((replicas.demand, shared.demand), key=lambda need: need.expected)
-    return needs
+
+    def __init__(self, workload: Workload, model: ModelSpec, reference: Accelerator, policy: Policy) -> None:
+        told = workload.constraints.devices
+        self.counts: tuple[int, ...] = (told,) if told else policy.candidates.device_counts
+        self._judging = workload, model, reference, policy
+        self._known: dict[int, Range | None] = {}
+
+    def of(self, count: int) -> Range | None:
+        """Bytes a device; None where no law applies."""
+        if count not in self._known:
+            workload, model, reference, policy = self._judging
+            try:
+                replicas = judge(workload, model, reference, count, policy)
+                shared = judge(workload, model, reference, count, policy, shard=True) if count > 1 else replicas
+            except UnsupportedWorkload:
+                self._known[count] = None
+            else:
+                self._known[count] = min((replicas.demand, shared.demand), key=lambda need: need.expected)
+        return self._known[count]
 
 
 def _candidates(
     accelerators: Iterable[Accelerator],
-    needs: Mapping[int, Range],
+    needs: ReferenceNeeds,
     policy: Policy,
     runs_on_mac: bool,
     wider: bool,
@@ -164,10 +173,13 @@ def _candidates(
             most = min(most, _MOST_WITHOUT_LINK)
         if told and not device.unified_memory:
             most = told
-        for count, need in needs.items():
+        for count in needs.counts:
+            need = needs.of(count) if count <= most else None
+            if need is None:
+                break
             reserve_gib = policy.memory.desktop_reserve_gib if count == 1 else 0.0
             room = keep * usable_bytes(device, desktop_reserve_gib=reserve_gib)
-            if count > most or need.expected * _NEAR > room:
+            if need.expected * _NEAR > room:
                 continue
             if need.expected <= room or holds(device, count, room):
                 yield Candidate(device, count, tier)

@@ -77,7 +77,7 @@ def managed_note(
             return None if limits.location else _by_the_second(prices, rented, demand)
         if limits.location:
             return Note("managed_without_region", {"provider": found.provider, "place": limits.location}, "I13")
-        return _compared(found, rented, demand)
+        return _compared(found, rented, demand, workload)
     except CostError:
         return None
 
@@ -136,7 +136,7 @@ def _mix(demand: Demand, requests_per_day: float = 1.0) -> TokenUse:
     )
 
 
-def _compared(price: ManagedPrice, rented: _Dedicated, demand: Demand) -> Note:
+def _compared(price: ManagedPrice, rented: _Dedicated, demand: Demand, workload: InferenceWorkload) -> Note:
     """The endpoint against the machine at the load that was told, or where the two meet."""
     from rules.cost.managed import usd_per_day
 
@@ -160,7 +160,9 @@ def _compared(price: ManagedPrice, rented: _Dedicated, demand: Demand) -> Note:
     requests = demand.mean_requests_s * _SECONDS_A_DAY * rented.share_of_week
     use = _mix(demand, requests)
     day = usd_per_day(price, use)
-    params |= {"tokens": float(use.total), "month": float(day * 365 / 12)}
+    daily = workload.traffic.tokens_per_day is not None or workload.traffic.requests_per_month is not None
+    load = Note("load_tokens_a_day" if daily else "load_tokens_a_day_at_that_rate", {"tokens": float(use.total)})
+    params |= {"load": load, "month": float(day * 365 / 12)}
     if day > rented.usd_per_day:
         return Note("managed_dearer", params, "I10")
     return Note("managed_cheaper" if reachable else "managed_cheaper_at_any_load", params, "I10")

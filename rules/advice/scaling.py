@@ -56,13 +56,13 @@ def crossing_note(
     """The requests a second that a CPU carries, and from which a rented GPU costs less a request.
 
     For each number of cores the cheapest machine that has them is taken; a GPU costs the same idle or full. None
-    without a CPU that keeps the targets, for live speech, and for generated text or pictures without a rate.
+    without a CPU that keeps the targets, for live speech, and for text or pictures that it generates too slowly.
     """
     cpu = next((o for o in options if o.kind == "cpu" and o.capacity is not None), None)
     carried = cpu.capacity if cpu is not None else None
     if cpu is None or carried is None or not carried.requests_s or model.domain == "audio":
         return None
-    if model.domain in ("llm", "diffusion") and not demand.is_rate:
+    if model.domain in ("llm", "diffusion") and not (demand.is_rate and carried.meets):
         return None
     params: dict[str, Param] = {"cpu": machine_of(cpu), "most": carried.requests_s}
     gpu = min((o for o in options if _rented(o)), key=_usd_per_hour, default=None)
