@@ -1,0 +1,1 @@
+"""What the bot remembers: conversations, who asked what, settings, pending work, feedback and purchase studies."""
