@@ -132,3 +132,19 @@ def test_a_cpu_is_said_to_carry_what_its_capacity_is() -> None:
 def test_generated_text_without_a_rate_has_no_crossing() -> None:
     """A question of fit for a language model is not told what a CPU would carry."""
     assert "crossing" not in _serve("meta-llama/Meta-Llama-3-8B").headlines
+
+
+def test_a_rate_is_counted_without_a_pause_and_said_so() -> None:
+    """A load told a second is not known a day: the month assumes that it never stops, and the note says it."""
+    for traffic, message in (
+        (Traffic(requests_per_s=0.1), "load_tokens_a_day_at_that_rate"),
+        (Traffic(tokens_per_day=1e6), "load_tokens_a_day"),
+    ):
+        load = _serve("meta-llama/Meta-Llama-3-8B", traffic).headlines["managed"].params["load"]
+        assert isinstance(load, Note)
+        assert load.message == message
+
+
+def test_a_cpu_far_too_slow_for_text_is_not_weighed() -> None:
+    """Where a CPU does not carry the asked rate of generated text, no crossing point is told."""
+    assert "crossing" not in _serve("meta-llama/Meta-Llama-3-8B", Traffic(requests_per_s=50)).headlines
