@@ -76,7 +76,7 @@ def managed_note(
         if found is None:
             return None if limits.location else _by_the_second(prices, rented, demand)
         if limits.location:
-            return Note("managed_without_region", {"provider": found.provider, "place": limits.location}, "I13")
+            return Note("managed_without_region", {"provider": found.service, "place": limits.location}, "I13")
         return _compared(found, rented, demand, workload)
     except CostError:
         return None
@@ -146,7 +146,7 @@ def _compared(price: ManagedPrice, rented: _Dedicated, demand: Demand, workload:
     most = rented.requests_per_day
     reachable = most is None or meets_at <= most * each
     params: dict[str, Param] = {
-        "provider": price.provider,
+        "provider": price.service,
         "product": price.product,
         "usd_per_million": float(usd_per_day(price, _mix(demand, 1e6 / each))),
         "machine": machine_of(rented.option),
@@ -189,7 +189,7 @@ def _by_the_second(prices: tuple[ManagedPrice, ...], rented: _Dedicated, demand:
     if share is None or busy >= float(share):
         return None
     params: dict[str, Param] = {
-        "provider": price.provider,
+        "provider": price.service,
         "machine": machine_of(rented.option),
         "usd_per_hour": float(hourly),
         "dedicated_hour": float(rented.usd_per_hour),

@@ -31,6 +31,11 @@ class ManagedPrice:
     source: str = ""
     note: str = ""
 
+    @property
+    def service(self) -> str:
+        """The provider's service in words: "runpod serverless"."""
+        return self.provider.replace("_", " ")
+
     @classmethod
     def from_row(cls, row: Mapping[str, str]) -> ManagedPrice:
         """Builds one price from a CSV row; raises `CatalogError` naming the product and what is wrong."""

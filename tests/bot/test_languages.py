@@ -168,6 +168,7 @@ def _names() -> re.Pattern[str]:
     }
     names |= {"FSDP", "DDP", "ZERO3", "ZERO2", "GiB", "x16", "bf16", "fp16", "fp32", "llama.cpp/GGUF", "ROCm", "EUR"}
     names |= {text for offer in catalogue.offers for text in (offer.provider, offer.instance, offer.region)}
+    names |= {text for price in catalogue.managed for text in (price.service, price.product) if text}
     names |= {alias for device in catalogue.accelerators for alias in device.aliases} | {
         "RTX",
         "Mixtral 8x7B",
