@@ -61,19 +61,10 @@ def rows() -> list[Row]:
         if model.domain == "llm" or device is None or not isinstance(workload, InferenceWorkload):
             continue
         group = "cpu" if isinstance(device, Cpu) else model.domain
+        source, arguments = case["source"]["repo"] or case["source"]["where"], (workload, model, device, count)
         for key in KEYS:
             if case["measured"].get(key) and not (key == "latency_ms" and "samples_s" in case["measured"]):
-                arguments = (workload, model, device, count)
-                found.append(
-                    (
-                        case["id"],
-                        case["source"]["repo"] or case["source"]["where"],
-                        group,
-                        key,
-                        case["measured"][key],
-                        arguments,
-                    )
-                )
+                found.append((case["id"], source, group, key, case["measured"][key], arguments))
     return found
 
 
