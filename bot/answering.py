@@ -130,6 +130,8 @@ class _Answering:
             return self._without(found.message, found.params)
         point = self._point(found)
         remarks = [*self._heard.remarks, *self._problems(), *self._not_taken_up()]
+        if self._parsed.intent == "time" and "time" not in found.headlines and found.outcome != "oom":
+            remarks.append(Note("remark_speed_not_known"))
         if (misreading := correction(self._parsed.text)) is not None:
             remarks.append(misreading)
         if (changed := self._since_before(found)) is not None:

@@ -15,7 +15,7 @@ _BAR_PARTS = " ▏▎▍▌▋▊▉"
 _PLAIN_BAR = "#"
 _NARROWEST_LAST_COLUMN = 24
 _NO_PLAN = "plan_single"
-_LEADS = {"time": "time", "capacity": "capacity", "cost": "cost"}
+_LEADS = {"time": ("time",), "capacity": ("capacity",), "cost": ("run_cost", "cost")}
 _BESIDE = ("time", "load", "capacity", "binds", "managed", "scaling", "crossing")
 _NOT_MET = ("headline_needs_more", "headline_misses_target", "headline_beyond_replicas")
 _ASSUMED_BY_A_LAW = ("training_assumed", "media_assumed")
@@ -46,7 +46,8 @@ class _View(Layout):
     def __init__(self, advice: Advice, words: Words, surface: Surface, intent: str) -> None:
         super().__init__(words, surface)
         self._advice = advice
-        self._intent = _LEADS.get(intent, "")
+        self._asked = intent
+        self._intent = next((name for name in _LEADS.get(intent, ()) if name in advice.headlines), "")
 
     def verdict(self) -> str:
         """What answers the question that was asked first; the verdict on memory then follows in a line of its own."""
@@ -60,7 +61,8 @@ class _View(Layout):
     def beside(self) -> list[str]:
         """The other lines on speed, load, capacity and money."""
         told = self._advice.headlines
-        wanted = [name for name in _BESIDE if name in told and name != self._intent]
+        names = (*_BESIDE, "cost") if self._asked == "cost" else _BESIDE
+        wanted = [name for name in names if name in told and name != self._intent]
         if "load" in wanted and "time" in wanted:
             wanted.remove("time")  # the same rates
         return [self.wrap(self._words.say(told[name]), 2) for name in wanted]
@@ -68,7 +70,7 @@ class _View(Layout):
     def money_lines(self) -> list[str]:
         """The working of rent or buy: the owner's sum by lines, and what moves the result most."""
         found = self._advice.rent_or_buy
-        if found is None or self._intent != "cost":
+        if found is None or self._asked != "cost":
             return []
         return ownership_lines(found, self._words)
 

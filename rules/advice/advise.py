@@ -14,7 +14,7 @@ from rules.advice.classical import advise_classical
 from rules.advice.cpu_option import cpu_footprint, cpu_option, on_cpu
 from rules.advice.defaults import fill_inference, fill_training, smaller_formats
 from rules.advice.demand import Demand, demand_of
-from rules.advice.headlines import binds_note, capacity_headline, per_stream_note, time_headline
+from rules.advice.headlines import binds_note, capacity_headline, per_stream_note, run_cost_headline, time_headline
 from rules.advice.judge import Judged, judge
 from rules.advice.levers import levers
 from rules.advice.limits import limits
@@ -320,6 +320,7 @@ def _headlines(
         "capacity": capacity_headline(first, demand, policy) if demand is not None else None,
         "load": per_stream_note(first),
         "binds": binds_note(first),
+        "run_cost": run_cost_headline(options),
         "cost": money.verdict if money is not None else None,
     }
     return {name: note for name, note in found.items() if note is not None}

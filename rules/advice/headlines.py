@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rules.advice.demand import Demand
 from rules.advice.types import Capacity, Option
 from rules.memory.footprint import Note, Param
@@ -131,6 +133,29 @@ def per_stream_note(option: Option) -> Note | None:
         "first": duration(found.ttft_s.expected),
     }
     return Note("note_speed_at_load", params, "I6")
+
+
+def run_cost_headline(options: Sequence[Option]) -> Note | None:
+    """What the whole run costs where it is rented cheapest for the work, of the options whose time is known (T8)."""
+    known = [
+        (option.cost.usd_per_run, option)
+        for option in options
+        if option.cost is not None and option.cost.usd_per_run is not None and option.outcome in ("fits", "tight")
+    ]
+    if not known:
+        return None
+    usd, cheapest = min(known, key=lambda pair: pair[0])
+    found, quote = cheapest.speed, cheapest.cost.quote if cheapest.cost is not None else None
+    if not isinstance(found, TrainingSpeed) or found.total_s is None or quote is None:
+        return None
+    params: dict[str, Param] = {
+        "machine": machine_of(cheapest),
+        "usd": float(usd),
+        "per_hour": float(quote.usd_per_hour),
+        "provider": quote.provider,
+        **_times(found.total_s),
+    }
+    return Note("headline_run_cost", params, "T8")
 
 
 def binds_note(option: Option) -> Note | None:
