@@ -17,7 +17,7 @@ _SIZED = re.compile(r"\d[bm](?![a-z])", re.IGNORECASE)  # names like Llama-3-8B,
 _ORDER = (
     "framework optimizer lora_rank context input_len output_len batch concurrency users requests_per_s "
     "requests_per_day tokens_per_day latency_ms ttft_ms samples dataset_tokens epochs resolution frames sharding "
-    "kv_dtype offload location hours_per_week months"
+    "kv_dtype offload location purchase goal hours_per_week months"
 ).split()
 
 
@@ -106,6 +106,8 @@ def _rest(parsed: Parsed, words: Words) -> Iterator[str]:
     for name in _ORDER:
         if known.get(name) is not None:
             yield words.say(f"echo_{name}", {"value": known[name]})
+    if providers := parsed.extra.get("providers"):
+        yield words.say("echo_providers", {"value": ", ".join(providers)})
     if budget := parsed.fields.get("budget"):
         yield words.say(f"echo_budget_{budget['per']}", budget)
 

@@ -16,6 +16,7 @@ from bot.questions.intent import decide_intent
 from bot.questions.known import FindsDevices, check_devices
 from bot.questions.lengths import read_leftovers, read_lengths
 from bot.questions.lexicon import cue, endings, languages, marks, stopwords
+from bot.questions.market import read_market
 from bot.questions.models import ModelWords, read_models
 from bot.questions.money import read_money
 from bot.questions.number_formats import read_formats
@@ -95,6 +96,7 @@ def parse(text: str, catalogue: NameSource, *, explain: bool = False) -> Parsed:
     if benchmark:
         read_host(reader, named_so=False)
     read_place(reader)
+    read_market(reader)
     derive_counts(reader)
     stated = decide_task(reader, formats, len(formats.weights) > 1 and not reader.fields.get("method"))
     intent = "fit" if config is not None and not reader.whole else decide_intent(reader)

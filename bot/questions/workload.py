@@ -61,6 +61,10 @@ def to_workload(parsed: Parsed, catalogue: Catalogue) -> Workload | None:
             location=parsed.extra.get("region"),
             where=_PLACES.get(fields.get("location", "")),  # type: ignore[arg-type]
             budget=_money(fields),
+            providers=tuple(parsed.extra.get("providers", ())),
+            purchase=parsed.extra.get("purchase"),
+            goal=parsed.extra.get("goal"),
+            kwh_price=_kwh_price(parsed.extra),
             devices=parsed.extra.get("gpu_count") if not hardware and not cpu_only else None,
         ),
     }
@@ -108,7 +112,9 @@ def _traffic(fields: dict[str, Any], extra: Any) -> Traffic:
         tokens_per_day=fields.get("tokens_per_day"),
         latency_ms=fields.get("latency_ms"),
         ttft_ms=extra.get("ttft_ms"),
+        tokens_per_s_per_user=extra.get("tok_s"),
         hours_per_week=fields.get("hours_per_week"),
+        months=fields.get("months"),
     )
 
 
@@ -121,6 +127,11 @@ def _at_once(fields: dict[str, Any], extra: Any) -> int | None:
 def _money(fields: dict[str, Any]) -> Money | None:
     budget = fields.get("budget")
     return Money(amount=str(budget["amount"]), currency=budget["currency"], per=budget["per"]) if budget else None
+
+
+def _kwh_price(extra: Any) -> Money | None:
+    price = extra.get("kwh_price")
+    return Money(amount=str(price), currency=str(extra.get("currency", "USD")), per="kwh") if price else None
 
 
 def _given(source: Any, names: dict[str, str]) -> dict[str, Any]:
