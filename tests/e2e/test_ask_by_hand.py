@@ -48,13 +48,14 @@ def test_13b_qlora() -> None:
 
 
 def test_70b_int4_on_two_4090_for_20_users() -> None:
-    """39 GiB of weights in 47 usable leave about a thousand tokens to each of 20 sequences."""
+    """39 GiB of weights in 47 usable, a twentieth kept free, leave about 700 tokens to each of 20 sequences."""
     advice = ask("llama 3 70b int4 on 2x4090, 8k ctx, 20 users")
     file_gib, embedding_on_cpu_gib = 39.60, 128256 * 8192 * 4.5 / 8 / GIB
     assert 2 * parts(advice)["weights"] == pytest.approx(file_gib - embedding_on_cpu_gib, rel=0.01)
     kv_per_token = 2 * 80 * 8 * 128 * 2
     assert 2 * parts(advice)["kv_cache"] == pytest.approx(20 * 8192 * kv_per_token / GIB, rel=0.01)
-    room = 2 * 23.55 - (file_gib - embedding_on_cpu_gib) - 2 * (0.25 + 0.5)  # context and compute buffer of each card
+    within = 0.95 * 2 * 23.55  # what the verdict calls running, of what programs see
+    room = within - (file_gib - embedding_on_cpu_gib) - 2 * (0.25 + 0.5)  # context and compute buffer of each card
     tokens_each = room * GIB / kv_per_token / 20
     assert advice["outcome"] == "tight"
     assert advice["verdict"]["params"]["tokens_each"] == pytest.approx(tokens_each, rel=0.15)
