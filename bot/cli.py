@@ -63,6 +63,21 @@ COMMANDS: dict[str, Command] = {
         "Score the predictions against measured cases.",
         "gpufit evaluate tests/accuracy/cases/train.jsonl",
     ),
+    "store": Command(
+        "bot.commands.store",
+        "Show what the bot remembers, delete what is old, export the audit trail.",
+        "gpufit store info",
+    ),
+    "backup": Command(
+        "bot.commands.backup",
+        "Copy the bot's store while it runs, or restore a copy.",
+        "gpufit backup gpufit-backup.db",
+    ),
+    "cases": Command(
+        "bot.commands.cases",
+        "Export what users measured as cases.",
+        "gpufit cases export",
+    ),
 }
 
 

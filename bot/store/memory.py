@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -159,6 +159,12 @@ class MemoryTrail:
         with self._lock:
             own = [row for row in self.rows.values() if row.who == who]
         return tuple(sorted(own, key=lambda row: (row.at, row.id), reverse=True)[:limit])
+
+    def all(self) -> Iterator[Asked]:
+        """Every row, the oldest first."""
+        with self._lock:
+            rows = sorted(self.rows.values(), key=lambda row: (row.at, row.id))
+        yield from rows
 
     def share(self, who: Person, id: str) -> bool:
         """Marks an answer as shared, once."""

@@ -5,7 +5,7 @@ Every operation is atomic, also across processes that share one store. Adapters 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from typing import Any, Protocol
 
@@ -53,6 +53,10 @@ class Trail(Protocol):
 
     def of(self, who: Person, limit: int = 50) -> tuple[Asked, ...]:
         """A person's own rows, the latest first."""
+        ...
+
+    def all(self) -> Iterator[Asked]:
+        """Every row, the oldest first; rows that are added meanwhile may be missing."""
         ...
 
     def share(self, who: Person, id: str) -> bool:

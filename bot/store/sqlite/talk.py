@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -15,6 +15,7 @@ from bot.store.sqlite.connection import Connections
 from bot.store.sqlite.rows import ADD_ASKED, of_asked, to_asked, to_feedback
 from rules.records import dataclass
 
+_PAGE = 500
 _KEY = "workspace = :workspace and channel = :channel and kind = :kind and id = :id"
 _OWNER = "workspace = :workspace and kind = :kind and id = :id"
 
@@ -75,6 +76,14 @@ class SqliteTrail:
         sql = """select * from asked where workspace = :workspace and user = :user
             order by at_us desc, id desc limit :limit"""
         return tuple(map(to_asked, self.file.rows(sql, workspace=who.workspace, user=who.user, limit=limit)))
+
+    def all(self) -> Iterator[Asked]:
+        """Every row, the oldest first, a page at a time so that nothing is held open between."""
+        sql = "select * from asked where (at_us, id) > (:at_us, :id) order by at_us, id limit :page"
+        at_us, id = -(2**62), ""
+        while found := self.file.rows(sql, at_us=at_us, id=id, page=_PAGE):
+            yield from map(to_asked, found)
+            at_us, id = found[-1]["at_us"], found[-1]["id"]
 
     def share(self, who: Person, id: str) -> bool:
         """Marks an answer as shared, once."""

@@ -118,6 +118,14 @@ def test_the_trail_says_who_asked_what(store: Store) -> None:
     assert store.trail.get("none") is None
 
 
+def test_all_rows_come_in_order(store: Store) -> None:
+    """Everything in the trail is read, page after page, the oldest first, two of one moment by their ids."""
+    ids = [f"a{n:04}" for n in range(1203)]
+    for n, id in reversed(list(enumerate(ids))):
+        store.trail.add(asked(id, at=START + (n // 7) * MINUTE))
+    assert [row.id for row in store.trail.all()] == ids
+
+
 def test_a_person_deletes_only_their_own(store: Store) -> None:
     """Deleting takes a person's own rows, those named or all, with feedback on them and their private conversations."""
     for row in (asked("a1"), asked("a2"), asked("a3"), asked("b1", BEN)):
