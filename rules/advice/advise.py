@@ -196,7 +196,9 @@ def _shown(
     needs = ReferenceNeeds(workload, model, catalogue.find_accelerator(policy.candidates.reference), policy)
     most = policy.candidates.options_shown - (1 if cpu is not None else 0)
     known = {(each.option.hardware, each.option.count) for each in found}
-    market, excluded = recommended(workload, model, catalogue, needs, policy, wants, demand, most)
+    named = stated.device
+    least_gb = named.memory_gb_marketed if named is not None and named.origin == "generic" else 0.0
+    market, excluded = recommended(workload, model, catalogue, needs, policy, wants, demand, most, least_gb)
     found.extend(each for each in market if (each.option.hardware, each.option.devices) not in known)
     told = [with_figures(each, model, catalogue, policy, demand, curve=at == 0) for at, each in enumerate(found[:most])]
     if cpu is not None and stated.device is None and _is_enough(cpu):

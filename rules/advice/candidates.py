@@ -67,11 +67,12 @@ def recommended(
     wants: Wants,
     demand: Demand | None,
     most: int,
+    least_gb: float = 0.0,
 ) -> tuple[tuple[Proposal, ...], tuple[Excluded, ...]]:
     """At most `most` proposals over the whole catalogue, what was asked for first, and what the team's rules keep out.
 
     `needs` tells the need of a device count on a reference card. What `ranking.pick` chooses is judged exactly; what
-    turns out not to fit is taken away, and the choice made again.
+    turns out not to fit is taken away, and the choice made again. Cards have at least `least_gb` marketed.
     """
     on_mac = isinstance(workload, InferenceWorkload) and _engine(workload) in _MAC_ENGINES
     goal: Goal = workload.constraints.goal or "balanced"
@@ -85,11 +86,10 @@ def recommended(
             return False
         return not judged.cache_is_short and judged.demand.expected <= room
 
+    cards = [each for each in catalogue.accelerators if each.memory_gb_marketed >= least_gb]
     pool = [
         each
-        for each in _candidates(
-            catalogue.accelerators, needs, policy, on_mac, goal == "fastest", holds, workload.constraints.devices
-        )
+        for each in _candidates(cards, needs, policy, on_mac, goal == "fastest", holds, workload.constraints.devices)
         if blocking(each.device, wants) is None
     ]
     placements, excluded = priced(workload, model, catalogue, policy, demand, pool)
