@@ -12,10 +12,10 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from bot.errors import BadUsage, CommandError
-from rules.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

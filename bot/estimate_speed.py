@@ -93,8 +93,9 @@ def _together(workload: InferenceWorkload, told: Mapping[str, Range]) -> dict[st
     if latency is None or workload.output_len is None:
         return {}
     at_once = workload.concurrency or workload.batch
-    answers = workload.output_len.value * (at_once.value if at_once else 1)
-    prompts = (workload.input_len.value if workload.input_len else 0) * (at_once.value if at_once else 1)
+    together = max(1, at_once.value) if at_once else 1
+    answers = max(1, workload.output_len.value) * together
+    prompts = max(0, workload.input_len.value if workload.input_len else 0) * together
 
     def rate(tokens: float) -> Range:
         return Range(*(tokens / ms * 1e3 for ms in (latency.high, latency.expected, latency.low)))
