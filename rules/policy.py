@@ -65,6 +65,7 @@ class CpuPolicy:
 
     interactive_active_params_b: float
     batch_active_params_b: float
+    first_active_params_b: float
     max_concurrency: int
     usable_host_share: float
     reference: str

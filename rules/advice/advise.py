@@ -201,7 +201,7 @@ def _shown(
     market, excluded = recommended(workload, model, catalogue, needs, policy, wants, demand, most, least_gb)
     found.extend(each for each in market if (each.option.hardware, each.option.devices) not in known)
     told = [with_figures(each, model, catalogue, policy, demand, curve=at == 0) for at, each in enumerate(found[:most])]
-    if cpu is not None and stated.device is None and _is_enough(cpu):
+    if cpu is not None and stated.device is None and _is_enough(cpu, model, policy):
         options = (cpu, *told)
         assert isinstance(workload, InferenceWorkload)
         return _Shown(options, on_cpu=cpu_footprint(workload, model), demand=demand, excluded=excluded)
@@ -213,9 +213,10 @@ def _shown(
     return _Shown(options, on_cpu=on_cpu, demand=demand, excluded=excluded)
 
 
-def _is_enough(cpu: Option) -> bool:
-    """True where traffic was told and a CPU carries it in time: then it is the answer (I1, I13)."""
-    return cpu.capacity is not None and cpu.capacity.meets is True and cpu.capacity.share is not None
+def _is_enough(cpu: Option, model: ModelSpec, policy: Policy) -> bool:
+    """True where traffic was told and a CPU carries a small model in time: then it is the answer (I1, I13)."""
+    small = model.domain != "llm" or model.params_active <= policy.cpu.first_active_params_b * 1e9
+    return small and cpu.capacity is not None and cpu.capacity.meets is True and cpu.capacity.share is not None
 
 
 def _compose(

@@ -24,6 +24,7 @@ from rules.memory.footprint import Note
 from rules.policy import Policy
 from rules.speed.law import speed
 from rules.speed.types import InferenceSpeed, Speed, TrainingSpeed
+from rules.units import GIB
 from rules.workload import Given, InferenceWorkload, Workload
 
 
@@ -114,18 +115,19 @@ def cpu_with_figures(
         from rules.speed.llm.law import sequences_held
 
         request = replica_request(on_it, model, cpu, 1, demand)
-        carried: Capacity | None = serving_capacity(
-            request, demand, policy, sequences_held(request, cpu, on_it), option.replicas
-        )
+        length = max(request.prompt + request.answer, on_it.context.value if on_it.context else 0)
+        each = max(1.0, request.work.cache_bytes(length))
+        holds = min(sequences_held(request, cpu, on_it), 1.0 + option.headroom_gib * GIB // each)
+        carried: Capacity | None = serving_capacity(request, demand, policy, holds, option.replicas)
     else:
         carried = media_capacity(found, demand, policy, cpu=True, audio=model.domain == "audio")
-    cores = _cores(cpu, carried)
+    cores = cpu.cores if model.domain == "llm" else _cores(cpu, carried)  # bandwidth binds a language model
     asked = carried is not None and carried.share is not None
     wants = replace(rental_wants(workload), vcpus=2.0 * cores, ram_gib=option.need.high_gib)
     quotes = cpu_quotes(catalogue, wants, policy=policy) if asked else ()  # how many cores else is anybody's guess
     cost = Cost(purchase=quotes[0].purchase, quote=quotes[0], usd_per_hour=quotes[0].usd_per_hour) if quotes else None
     reasons = option.reasons
-    if carried is not None and carried.requests_s and cores < cpu.cores:
+    if model.domain != "llm" and carried is not None and carried.requests_s and cores < cpu.cores:
         reasons = (*reasons, Note("cpu_cores_enough", {"cores": cores, "all": cpu.cores}, "I8"))
     return replace(option, speed=found, capacity=carried, cost=cost, reasons=reasons)
 
