@@ -17,7 +17,7 @@ from bot.questions.hosts import (
     read_ram,
     spot_instances,
 )
-from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, Alternatives, Needing, cue, remembered, word
+from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, Alternatives, Needing, cue, phrases, remembered, word
 from bot.questions.reader import Reader
 
 _MEMORY_AFTER = re.compile(
@@ -86,6 +86,7 @@ def read_hardware(reader: Reader, words: DeviceWords, find_instance: FindInstanc
         if reader.has(_cpu_against()):
             reader.name("hardware", hardware=[{"name": "CPU", "count": 1}])
     _read_card_memory(reader)
+    _read_count_alone(reader)
 
 
 @remembered
@@ -175,3 +176,16 @@ def _read_card_memory(reader: Reader) -> None:
         reader.give("gpu_mem_gb", value, m, 0.8)
         if count is not None and numbers.count(count) > 1:
             reader.offer_extra("gpu_count", numbers.count(count), *m.span())
+
+
+@remembered
+def _cards_alone() -> Needing:
+    return Needing(rf"{EDGE_BEFORE}(?P<count>[1-9]\d{{0,3}})\s?{word('gpu')}{EDGE_AFTER}", phrases("words", "gpu"))
+
+
+def _read_count_alone(reader: Reader) -> None:
+    """A number of cards of no named kind ("on 8 GPUs")."""
+    if "hardware" in reader.fields or "gpu_mem_gb" in reader.fields or reader.fields.get("cpu_only"):
+        return
+    for m in list(reader.matches(_cards_alone())):
+        reader.offer_extra("gpu_count", int(m.group("count")), *m.span())

@@ -58,3 +58,11 @@ def test_the_price_of_electricity_keeps_its_currency() -> None:
     price = workload.constraints.kwh_price
     assert price is not None
     assert (price.amount, price.currency, price.per) == ("0.3", "EUR", "kwh")
+
+
+@pytest.mark.parametrize("text", ["llama 3 8b on 8 GPUs", "llama 3 8b en 8 tarjetas", "lora of a 8b with 8 cards"])
+def test_a_number_of_cards_without_their_kind_is_kept(text: str) -> None:
+    """The count reaches the workload's constraints where no card is named."""
+    workload = to_workload(parse(text, CATALOGUE), CATALOGUE)
+    assert workload is not None
+    assert workload.constraints.devices == 8
