@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import sys
 from collections.abc import Iterator
+from datetime import date
 
 from bot.commands.team import add_overrides, team_catalogue, team_policy
 
@@ -34,7 +35,14 @@ def run(args: argparse.Namespace) -> int:
         if not line:
             conversation = Conversation()
             continue
-        answered = answer(line, catalogue=catalogue, policy=policy, lang=args.lang, conversation=conversation)
+        answered = answer(
+            line,
+            catalogue=catalogue,
+            policy=policy,
+            lang=args.lang,
+            conversation=conversation,
+            as_of=date.today(),
+        )
         sys.stdout.write(f"{answered.text(surface)}\n")
         sys.stdout.flush()
         conversation = answered.conversation
