@@ -78,6 +78,11 @@ COMMANDS: dict[str, Command] = {
         "Export what users measured as cases.",
         "gpufit cases export",
     ),
+    "doctor": Command(
+        "bot.commands.doctor",
+        "Check tokens, database, catalogue and clock, and say what to do.",
+        "gpufit doctor --online",
+    ),
 }
 
 

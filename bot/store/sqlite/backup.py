@@ -15,7 +15,7 @@ from pathlib import Path
 from sqlite_utils import Database
 
 from bot.store.errors import FileExists, NotAStore, StoreDamaged, StoreNewer, StoreUnusable
-from bot.store.sqlite.connection import connected, create, held, said
+from bot.store.sqlite.connection import BUSY_S, connected, create, held, said
 from bot.store.sqlite.migrations import APPLICATION_ID, VERSION, migrate, version_of
 from rules.records import dataclass
 
@@ -93,9 +93,12 @@ def faults_of(conn: sqlite3.Connection) -> list[str]:
 
 
 def _read_only(path: Path) -> sqlite3.Connection:
+    """A connection that changes nothing. SQLite's own read-only mode would leave a log behind that it made."""
     if not path.is_file():
         raise StoreUnusable(str(path), os.strerror(2))
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=15.0)
+    conn = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=BUSY_S)
+    conn.execute("pragma query_only = on")
+    return conn
 
 
 def _ours(conn: sqlite3.Connection, path: Path) -> int:
