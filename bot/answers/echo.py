@@ -17,8 +17,12 @@ _SIZED = re.compile(r"\d[bm](?![a-z])", re.IGNORECASE)  # names like Llama-3-8B,
 _ORDER = (
     "framework optimizer lora_rank context input_len output_len batch concurrency users requests_per_s "
     "requests_per_day tokens_per_day latency_ms ttft_ms samples dataset_tokens epochs resolution frames sharding "
-    "kv_dtype offload location purchase goal hours_per_week months"
+    "kv_dtype offload tp pp cp ep global_batch grad_accum attention gpu_layers gpu_memory_utilization "
+    "mem_fraction_static max_num_seqs max_batched_tokens n_batch n_ubatch kv_cache_tokens requested_gib ram_gb tok_s "
+    "location purchase goal hours_per_week months"
 ).split()
+# What is on or off: `echo_<name>` where it is on, `echo_no_<name>` where it was switched off.
+_SWITCHES = ("checkpointing packed compile fused_loss double_quant flash_attention cuda_graphs experts_on_cpu").split()
 
 
 def understood(parsed: Parsed, words: Words, model: str | None = None) -> str:
@@ -106,6 +110,9 @@ def _rest(parsed: Parsed, words: Words) -> Iterator[str]:
     for name in _ORDER:
         if known.get(name) is not None:
             yield words.say(f"echo_{name}", {"value": known[name]})
+    for name in _SWITCHES:
+        if known.get(name) is not None:
+            yield words(f"echo_{name}" if known[name] else f"echo_no_{name}")
     if providers := parsed.extra.get("providers"):
         yield words.say("echo_providers", {"value": ", ".join(providers)})
     if budget := parsed.fields.get("budget"):

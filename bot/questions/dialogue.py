@@ -12,7 +12,7 @@ from dataclasses import field, replace
 from typing import Any, Literal
 
 from bot.questions import numbers
-from bot.questions.followup import cheaper, follow, other_hardware, side_by_side
+from bot.questions.followup import cheaper, faster, follow, other_hardware, side_by_side
 from bot.questions.lexicon import languages
 from bot.questions.open_points import Choice, Point, choices_of
 from bot.questions.parse import language_evidence, parse
@@ -101,7 +101,8 @@ class Conversation:
         if has_command("any_hardware", text):
             return Heard(other_hardware(parsed), follows=True)
         if has_command("faster", text):
-            return Heard(parsed, remarks=(Note("remark_speed_later"),), follows=True)
+            found, remark = faster(parsed)
+            return Heard(found, remarks=(remark,), follows=True)
         if _same(parsed, before) and has_command("at_once", text) and (people := _only_number(text)):
             counted = Choice("people.counted", "", {"concurrency": people}, drop=("users",))
             return Heard(counted.applied(parsed), follows=True)

@@ -105,10 +105,11 @@ def follow(previous: Parsed, text: str, catalogue: NameSource) -> Merged:
 
 
 def cheaper(parsed: Parsed, stated: bool) -> tuple[Parsed, Note]:
-    """What "cheaper" asks for while no price is computed: the smallest card that fits, then fewer bits a parameter.
+    """What "cheaper" asks for: the cheapest hardware first, then a set-up that needs less of it.
 
     `stated`: the question before named its hardware, which is then left open.
     """
+    parsed = dataclasses.replace(parsed, extra={**parsed.extra, "goal": "cheapest"})
     if stated:
         return other_hardware(parsed), Note("remark_cheaper_smallest")
     training = parsed.fields.get("task") in TRAINING
@@ -119,6 +120,11 @@ def cheaper(parsed: Parsed, stated: bool) -> tuple[Parsed, Note]:
     if not training and parsed.fields.get("weights_format") not in _FOUR_BITS:
         return _with(parsed, {"weights_format": "int4"}), Note("remark_cheaper_4_bit")
     return parsed, Note("remark_cheaper_already")
+
+
+def faster(parsed: Parsed) -> tuple[Parsed, Note]:
+    """What "faster" asks for: the fastest hardware first, whatever was named before."""
+    return other_hardware(dataclasses.replace(parsed, extra={**parsed.extra, "goal": "fastest"})), Note("remark_faster")
 
 
 def other_hardware(parsed: Parsed) -> Parsed:

@@ -87,7 +87,7 @@ def _shared_cache(workload: InferenceWorkload, judged: Judged, most: Limits) -> 
 
 
 def option_verdict(workload: Workload, model: ModelSpec, options: tuple[Option, ...]) -> tuple[Outcome, Note]:
-    """Verdict where no hardware was named: the smallest that fits; no where only another number of cards does."""
+    """Verdict where no hardware was named: the first choice, and why; no where only another number of cards does."""
     best = options[0]
     told = workload.constraints.devices
     if told and best.devices != told:
@@ -114,6 +114,8 @@ def option_verdict(workload: Workload, model: ModelSpec, options: tuple[Option, 
     if best.rule == "option_cheapest_to_rent" and cost is not None and cost.quote is not None:
         rented: dict[str, Param] = {"per_hour": float(cost.quote.usd_per_hour), "provider": cost.quote.provider}
         return best.outcome, Note("verdict_cheapest_to_rent", {**params, **rented})
+    if best.rule in ("option_fastest_to_buy", "option_fastest_to_rent"):
+        return best.outcome, Note("verdict_fastest", params)
     return best.outcome, Note("verdict_smallest", params)
 
 

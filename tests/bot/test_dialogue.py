@@ -127,6 +127,7 @@ def test_what_a_task_no_longer_has_goes() -> None:
         (("qlora 7b on a 3090", "on 0 of them"), "device_count_impossible"),
         (("llama 3 70b int4 on an h100", "cheaper"), "remark_cheaper_smallest"),
         (("lora 7b", "cheaper"), "remark_cheaper_method"),
+        (("llama 3 8b on a 4090", "faster"), "remark_faster"),
         (("lora llama 3 8b en una 4090", "pero en CPU"), "remark_training_not_on_cpu"),
     ],
 )
@@ -209,6 +210,24 @@ def test_the_echo_names_every_stated_field() -> None:
     """The line of what was understood holds model, method, hardware, length and batch."""
     line = talk("lora llama 3 8b on 2x4090, 4k tokens, batch 2").understood
     assert line == "Llama 3 8B · LoRA · 2 x RTX 4090 · 4,096 tokens · batch 2"
+
+
+def test_the_echo_of_a_pasted_command_holds_its_settings() -> None:
+    """Parallelism, shares and switches of a launch command or config are said back, also what it switches off."""
+    served = talk("vllm serve Qwen/Qwen2.5-32B --tensor-parallel-size 2 --max-num-seqs 64 --enforce-eager on 2x4090")
+    assert served.understood.endswith("vLLM · tensor parallel 2 · at most 64 sequences · no CUDA graphs")
+    trained = talk("lora llama 3 8b on a 4090\ngradient_checkpointing: false\nsample_packing: true")
+    assert trained.understood.endswith("no activation checkpointing · packed")
+
+
+@pytest.mark.parametrize(("word", "goal"), [("cheaper", "cheapest"), ("faster", "fastest"), ("más barato", "cheapest")])
+def test_cheaper_and_faster_change_what_comes_first(word: str, goal: str) -> None:
+    """The hardware that was named is left open and the first option is the one that the word asks for."""
+    answered = talk("llama 3 8b on a 3060", word)
+    assert answered.parsed.extra["goal"] == goal
+    assert "hardware" not in answered.parsed.fields
+    assert answered.advice is not None
+    assert goal in answered.advice.options[0].rule
 
 
 @settings(max_examples=60, deadline=None)
