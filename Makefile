@@ -56,7 +56,7 @@ soak: .venv-dev/installed
 	$(ONE_THREAD) GPUFIT_SOAK=1 $(DEV)/python -m pytest -n $(JOBS)
 
 bench: .venv-dev/installed
-	$(ONE_THREAD) $(DEV)/python benchmarks/bench_answers.py
+	$(ONE_THREAD) $(DEV)/python -m benchmarks.bench_answers
 	$(ONE_THREAD) $(DEV)/python -m benchmarks.bench_recommend
 
 accuracy: .venv-dev/installed

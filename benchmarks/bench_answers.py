@@ -8,7 +8,6 @@ ranked options. From a cold interpreter, against a bare `import pydantic`: the w
 
 from __future__ import annotations
 
-import argparse
 import compileall
 import json
 import subprocess
@@ -17,6 +16,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
+
+from benchmarks.figures import run
 
 ROOT = Path(__file__).resolve().parent.parent
 QUESTIONS = (
@@ -122,18 +123,5 @@ def measure(repeats: int) -> dict[str, float]:
     }
 
 
-def main() -> None:
-    """Measures and prints."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--json", action="store_true", help="print JSON alone")
-    parser.add_argument("--repeats", type=int, default=15, help="measurements of each figure (default 15)")
-    args = parser.parse_args()
-    figures = {name: round(value, 3) for name, value in measure(args.repeats).items()}
-    if not args.json:
-        for name, value in figures.items():
-            print(f"{name:34}{value:>10.2f}")
-    print(json.dumps(figures))
-
-
 if __name__ == "__main__":
-    main()
+    run(__doc__, measure, 15, "measurements of each figure")

@@ -6,15 +6,14 @@ offer ten times, with other instances and prices. Prints a table, with `--json` 
 
 from __future__ import annotations
 
-import argparse
 import csv
 import gc
 import io
-import json
 import time
 from importlib import resources
 from statistics import median
 
+from benchmarks.figures import run
 from rules.advice.advise import advise
 from rules.catalog.catalogue import Catalogue
 from rules.policy import default_policy
@@ -93,18 +92,5 @@ def measure(repeats: int) -> dict[str, float]:
     }
 
 
-def main() -> None:
-    """Measures and prints."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--json", action="store_true", help="print JSON alone")
-    parser.add_argument("--repeats", type=int, default=7, help="rounds over the workloads (default 7)")
-    args = parser.parse_args()
-    figures = {name: round(value, 3) for name, value in measure(args.repeats).items()}
-    if not args.json:
-        for name, value in figures.items():
-            print(f"{name:34}{value:>10.2f}")
-    print(json.dumps(figures))
-
-
 if __name__ == "__main__":
-    main()
+    run(__doc__, measure, 7, "rounds over the workloads")

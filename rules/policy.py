@@ -47,7 +47,7 @@ class QuickRulePolicy:
 
 @dataclass(frozen=True, slots=True)
 class CandidatePolicy:
-    """Which devices and counts are considered, and how many options are shown."""
+    """Which devices and counts are considered, how many cards a machine takes, and how many options are shown."""
 
     device_counts: tuple[int, ...]
     oldest_release_year: int
@@ -56,7 +56,20 @@ class CandidatePolicy:
     not_unasked: tuple[str, ...]
     reference: str
     options_shown: int
-    oversize_ratio: float
+    most_consumer: int
+    most_workstation: int
+    most_enterprise: int
+    fabric_gb_s: float
+    most_without_fabric: int
+
+
+@dataclass(frozen=True, slots=True)
+class RankingPolicy:
+    """What makes a choice worth showing beside the cheapest."""
+
+    fewer_devices_worth: float
+    most_times_the_cheapest: float
+    real_gain_ratio: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +82,14 @@ class CpuPolicy:
     max_concurrency: int
     usable_host_share: float
     reference: str
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultsPolicy:
+    """From where the table of defaults calls a model large and the sequences at once a crowd."""
+
+    large_params_b: float
+    crowd_from: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +211,9 @@ class Policy:
     memory: MemoryPolicy
     quick_rule: QuickRulePolicy
     candidates: CandidatePolicy
+    ranking: RankingPolicy
     cpu: CpuPolicy
+    defaults: DefaultsPolicy
     office: OfficePolicy
     concurrency: ConcurrencyPolicy
     prices: PricePolicy
@@ -207,7 +230,9 @@ _SECTIONS: dict[str, type] = {
     "memory": MemoryPolicy,
     "quick_rule": QuickRulePolicy,
     "candidates": CandidatePolicy,
+    "ranking": RankingPolicy,
     "cpu": CpuPolicy,
+    "defaults": DefaultsPolicy,
     "office": OfficePolicy,
     "concurrency": ConcurrencyPolicy,
     "prices": PricePolicy,

@@ -26,11 +26,12 @@ from bot.estimate import Estimator, host_cpu, placed
 from rules.catalog.errors import CatalogError
 from rules.evidence import workload_of
 from rules.memory.errors import UnsupportedWorkload
-from rules.speed.llm.constants import Constants, fitted, prior
+from rules.speed.llm.constants import PRIORS, Constants, fitted, prior
 from rules.speed.llm.law import figures, sequences_held
 from rules.speed.llm.request import Request, resolve
 from rules.speed.llm.serving import MOST_SEQUENCES
 from rules.workload import InferenceWorkload
+from scripts.speed_cases import print_errors, trusted
 
 ROOT = Path(__file__).parent.parent
 CASES = ROOT / "tests/accuracy/cases/infer.jsonl"
@@ -93,13 +94,8 @@ class Row:
 def rows(path: Path = CASES) -> Iterator[Row]:
     """The measured values of language models of confidence high or medium."""
     estimator = Estimator()
-    for line in path.read_text("utf-8").splitlines():
-        case = json.loads(line)
-        if (
-            case["kind"] != "infer_speed"
-            or case["confidence"] == "low"
-            or case.get("spec_decode") not in (None, "none")
-        ):
+    for case in trusted(path, ("infer_speed",)):
+        if case.get("spec_decode") not in (None, "none"):
             continue
         try:
             workload = workload_of(case)
@@ -173,15 +169,8 @@ def prior_of(name: str) -> float:
     """The prior of a constant by its full name."""
     head, *rest = name.split(".")
     if head in ("narrow", "vendor", "bf16"):
-        return prior_plain(name)
+        return PRIORS[name]
     return prior(head, rest[0], ".".join(rest[1:]))
-
-
-def prior_plain(name: str) -> float:
-    """The prior of a constant without a family."""
-    from rules.speed.llm.constants import PRIORS
-
-    return PRIORS[name]
 
 
 def fit(found: list[Row], names: list[str], near: Mapping[str, float] | None = None) -> dict[str, float]:
@@ -262,15 +251,6 @@ def _spreads(found: list[Row]) -> dict[str, float]:
     return {group: round(value, 3) for group, value in spreads.items()}
 
 
-def _print(title: str, pairs: list[tuple[float, float]]) -> None:
-    if not pairs:
-        return
-    errors = np.array([abs(p / m - 1) for p, m in pairs])
-    within = float(np.mean(errors <= 0.2))
-    middle, p90 = np.median(errors), np.quantile(errors, 0.9)
-    print(f"{title:44} {len(errors):4}  median {middle:6.1%}  p90 {p90:6.1%}  in 20 % {within:5.0%}")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="leave each source out in turn; writes nothing")
@@ -281,17 +261,17 @@ def main() -> None:
         told = leave_one_source_out()
         groups = {(r.case, r.key): r.group for r in found}
         for source in sorted({t[0] for t in told}):
-            _print(source[:44], [(p, m) for s, _, _, p, m in told if s == source])
+            print_errors(source, [(p, m) for s, _, _, p, m in told if s == source])
         for group in sorted(set(groups.values())):
-            _print(f"left out: {group}", [(p, m) for _, c, k, p, m in told if groups[(c, k)] == group])
+            print_errors(f"left out: {group}", [(p, m) for _, c, k, p, m in told if groups[(c, k)] == group])
         return
     names = names_of(found)
     values = fit(found, names)
     constants = Constants(values)
     for group in sorted({row.group for row in found}):
-        _print(group, [(predicted(r, constants), r.measured) for r in found if r.group == group])
+        print_errors(group, [(predicted(r, constants), r.measured) for r in found if r.group == group])
     for key in KEYS:
-        _print(key, [(predicted(r, constants), r.measured) for r in found if r.key == key])
+        print_errors(key, [(predicted(r, constants), r.measured) for r in found if r.key == key])
     for error, row in sorted(((predicted(r, constants) / r.measured - 1, r) for r in found), key=lambda e: -abs(e[0]))[
         : args.worst
     ]:

@@ -27,6 +27,7 @@ from rules.memory.errors import UnsupportedWorkload
 from rules.speed.media.law import media_speed
 from rules.speed.media.seconds import PRIORS
 from rules.workload import InferenceWorkload
+from scripts.speed_cases import trusted
 
 ROOT = Path(__file__).parent.parent
 CASES = ROOT / "tests/accuracy/cases/infer.jsonl"
@@ -49,10 +50,7 @@ Row = tuple[str, str, str, str, float, Any]
 def rows() -> list[Row]:
     """Published runs of media models: case, source, group, key, measured value, arguments of the law."""
     estimator, found = Estimator(), []
-    for line in CASES.read_text("utf-8").splitlines():
-        case = json.loads(line)
-        if case["kind"] != "infer_speed" or case.get("confidence") not in ("high", "medium"):
-            continue
+    for case in trusted(CASES, ("infer_speed",)):
         try:
             workload, model, device, count = placed(estimator, workload_of(case))
         except CatalogError as exc:

@@ -32,6 +32,7 @@ from rules.speed.training.law import group_of, run_of
 from rules.speed.training.seconds import seconds
 from rules.speed.training.work import Work
 from rules.workload import TrainingWorkload
+from scripts.speed_cases import print_errors, trusted
 
 ROOT = Path(__file__).parent.parent
 CASES = ROOT / "tests/accuracy/cases/train.jsonl"
@@ -64,10 +65,9 @@ class Row:
 def rows(path: Path = CASES) -> Iterator[Row]:
     """Runs of confidence high or medium, one row each: tokens a second, else the step's time, else samples."""
     estimator = Estimator()
-    for line in path.read_text("utf-8").splitlines():
-        case = json.loads(line)
+    for case in trusted(path, ("train_memory", "train_speed")):
         key = next((k for k in KEYS if case.get("measured", {}).get(k)), None)
-        if case["kind"] not in ("train_memory", "train_speed") or case["confidence"] == "low" or key is None:
+        if key is None:
             continue
         try:
             workload, model, device, count = placed(estimator, workload_of(case))
@@ -153,15 +153,6 @@ def _spreads(found: list[Row], values: Mapping[str, float]) -> dict[str, float]:
     return {g: round(math.expm1(float(np.quantile(e, 0.8))), 3) for g, e in sorted(by_group.items()) if len(e) >= 5}
 
 
-def _print(title: str, pairs: list[tuple[float, float]]) -> None:
-    errors = np.array([p / m - 1 for p, m in pairs])
-    size = np.abs(errors)
-    print(
-        f"{title:44.44} {len(size):4}  median {np.median(size):6.1%}  p90 {np.quantile(size, 0.9):6.1%}  "
-        f"in 20 % {np.mean(size <= 0.2):5.0%}  bias {np.median(errors):+.1%}"
-    )
-
-
 def main() -> None:
     """Fits, prints and writes, or checks leaving sources out."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -171,16 +162,16 @@ def main() -> None:
     if args.check:
         told = leave_one_source_out()
         for source in sorted({t[0] for t in told}):
-            _print(source, [(p, m) for s, _, _, p, m in told if s == source])
+            print_errors(source, [(p, m) for s, _, _, p, m in told if s == source])
         for key in sorted({t[2] for t in told}):
-            _print(f"left out: {key}", [(p, m) for _, _, k, p, m in told if k == key])
+            print_errors(f"left out: {key}", [(p, m) for _, _, k, p, m in told if k == key])
         return
     found = list(rows())
     values = fit(found)
     for title, pick in (("source", "source"), ("group", "group"), ("device", "device"), ("key", "key")):
         for label in sorted({str(getattr(row, pick)) for row in found}):
             chosen = [row for row in found if str(getattr(row, pick)) == label]
-            _print(f"{title}: {label}", [(predicted(r, values), r.measured) for r in chosen])
+            print_errors(f"{title}: {label}", [(predicted(r, values), r.measured) for r in chosen])
     ranked = sorted(((predicted(r, values) / r.measured - 1, r) for r in found), key=lambda pair: -abs(pair[0]))
     for error, row in ranked[: args.worst]:
         print(f"{error:+.2f}  {row.key:20} {row.measured:10.2f}  {row.framework:14} {row.device:20} {row.case}")

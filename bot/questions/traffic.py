@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from bot.questions import numbers
 from bot.questions.lexicon import EDGE_AFTER, EDGE_BEFORE, Needing, remembered, word, words
 from bot.questions.reader import Reader
+from rules.units import HOURS_PER_WEEK
 
 _N = rf"(?P<n>{numbers.NUMBER})"
-HOURS_A_WEEK = 168
 _HOURS_A_MONTH = 730
 _DAYS_A_MONTH = 30.4
 _CONCURRENCY = r"concurrency|concurrencia|max[\s_\-]num[\s_\-]seqs"
@@ -169,11 +169,11 @@ def _seconds(reader: Reader, m: re.Match[str], figure: str | None) -> float:
 
 def _read_time(reader: Reader, p: dict[str, Needing]) -> None:
     if m := reader.search(_AROUND_THE_CLOCK):
-        reader.give("hours_per_week", HOURS_A_WEEK, m)
+        reader.give("hours_per_week", HOURS_PER_WEEK, m)
     for m in list(reader.matches(p["hours_per_week"], "hours_per_week")):
         reader.give("hours_per_week", _value(reader, m), m)
     for m in list(reader.matches(p["always"], "hours_per_week")):
-        reader.give("hours_per_week", HOURS_A_WEEK, m, 0.8)
+        reader.give("hours_per_week", HOURS_PER_WEEK, m, 0.8)
     for m in list(reader.matches(p["hours_per_day"], "hours_per_week")):
         hours = numbers.number(m.group("n"), decimal_comma=True) * int(m.group("days") or 7)
         reader.give("hours_per_week", numbers.tidy(hours), m)
@@ -191,7 +191,7 @@ def _read_time(reader: Reader, p: dict[str, Needing]) -> None:
     for m in list(reader.matches(p["duration"], "hours")):
         unit = m.group("unit")
         factor = next(
-            f for kind, f in (("hour", 1), ("days", 24), ("week", HOURS_A_WEEK), ("minute", 1 / 60))
+            f for kind, f in (("hour", 1), ("days", 24), ("week", HOURS_PER_WEEK), ("minute", 1 / 60))
             if re.fullmatch(word(kind), unit)
         )  # fmt: skip
         reader.give_extra("hours", numbers.tidy(numbers.count(m.group("c")) * factor), m, 0.7)

@@ -8,6 +8,7 @@ from bot.questions.known import written_memory_gb
 from bot.questions.parsed import Parsed
 from rules.catalog.catalogue import Catalogue
 from rules.catalog.errors import UnknownName
+from rules.units import SECONDS_PER_DAY
 from rules.workload import (
     Constraints,
     Given,
@@ -24,7 +25,6 @@ _TRAINING = frozenset(("fine_tuning", "training", "pretraining"))
 _SIXTEEN_BITS = ("bf16", "fp16")
 _SHARDERS = ("fsdp", "deepspeed", "ddp")  # named as a framework, but they say how a run is split
 _PLACES = {"cloud": "cloud", "on_prem": "on_premises"}
-_SECONDS_A_DAY = 86_400
 _TRAINING_EXTRAS = (
     "grad_accum global_batch mixed_precision packed compile double_quant fused_loss attention sharding offload tp pp "
     "cp epochs"
@@ -108,7 +108,7 @@ def _traffic(fields: dict[str, Any], extra: Any) -> Traffic:
     return Traffic(
         users=extra.get("users"),
         concurrency=_at_once(fields, extra),
-        requests_per_s=fields.get("requests_per_s") or (per_day / _SECONDS_A_DAY if per_day else None),
+        requests_per_s=fields.get("requests_per_s") or (per_day / SECONDS_PER_DAY if per_day else None),
         tokens_per_day=fields.get("tokens_per_day"),
         latency_ms=fields.get("latency_ms"),
         ttft_ms=extra.get("ttft_ms"),

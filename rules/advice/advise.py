@@ -126,7 +126,7 @@ def _filled(
     workload: Workload, model: ModelSpec, stated: _Stated, policy: Policy
 ) -> tuple[Workload, tuple[Assumption, ...]]:
     if isinstance(workload, TrainingWorkload):
-        return fill_training(workload, model)
+        return fill_training(workload, model, policy)
     return fill_inference(workload, model, policy, stated.device, stated.cpu is not None)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from rules.cost.currency import amount_of, convert, decimal_of
+from rules.cost.currency import amount_of, convert
 from rules.cost.errors import CostError
 from rules.policy import Policy
 from rules.records import dataclass
@@ -19,7 +19,7 @@ class Ceiling:
     per_month: Decimal | None = None
     once: Decimal | None = None
 
-    def allows(self, *, usd_per_hour: Decimal | None, once: Decimal | None, hours_per_week: float) -> bool:
+    def allows(self, *, usd_per_hour: Decimal | None, once: Decimal | None, hours_per_month: Decimal) -> bool:
         """False where the price is known and above the limit, or of a kind that the budget does not pay for."""
         if usd_per_hour is not None:
             if self.once is not None:
@@ -27,14 +27,11 @@ class Ceiling:
             if self.per_hour is not None:
                 return usd_per_hour <= self.per_hour
             if self.per_month is not None:
-                return usd_per_hour * decimal_of(hours_per_week) * _WEEKS_A_MONTH <= self.per_month
+                return usd_per_hour * hours_per_month <= self.per_month
             return True
         if self.per_hour is not None or self.per_month is not None:
             return False
         return self.once is None or (once is not None and once <= self.once)
-
-
-_WEEKS_A_MONTH = Decimal(730) / Decimal(168)
 
 
 def budget_of(budget: Money | None, policy: Policy) -> Ceiling:

@@ -40,11 +40,7 @@ class Proposal:
 
 
 _TIERS = ("consumer", "workstation", "enterprise")
-# Largest sensible number of cards in one machine of a tier.
-_MOST_DEVICES = {"consumer": 2, "workstation": 4, "enterprise": 16}
 _MOST_UNIFIED = 1
-_FABRIC_GB_S = 300.0  # below this NVLink is a bridge between two cards, not a fabric of all
-_MOST_WITHOUT_LINK = 8  # cards on PCIe: no more of them stand in one host
 _MAC_ENGINES = ("llama.cpp", "ollama", "mlx")
 _MOST_ROUNDS = 8
 _NEAR = 0.85  # of the reference's need: below it a card is not judged, it is too small
@@ -97,7 +93,7 @@ def recommended(
     tiers = () if workload.constraints.where == "cloud" else _TIERS
     refused: set[int] = set()
     for _ in range(_MOST_ROUNDS):
-        picked = pick([p.ranked for p in placements if p.ranked.key not in refused], goal, most, tiers)
+        picked = pick([p.ranked for p in placements if p.ranked.key not in refused], goal, most, policy.ranking, tiers)
         found = []
         for choice in picked:
             placement = placements[choice.ranked.key]
@@ -160,17 +156,23 @@ def _candidates(
     `holds` judges a near miss exactly: engines take less on smaller cards than on the reference.
     """
     keep = policy.fit.tight_above_share - policy.fit.recommend_headroom_share
+    limits = policy.candidates
+    most_of_tier = {
+        "consumer": limits.most_consumer,
+        "workstation": limits.most_workstation,
+        "enterprise": limits.most_enterprise,
+    }
     for device in accelerators:
-        if (device.release_year or 0) < policy.candidates.oldest_release_year or device.form_factor == "laptop":
+        if (device.release_year or 0) < limits.oldest_release_year or device.form_factor == "laptop":
             continue
-        if device.vendor not in policy.candidates.vendors or device.form_factor in policy.candidates.not_sold_alone:
+        if device.vendor not in limits.vendors or device.form_factor in limits.not_sold_alone:
             continue
-        if device.name in policy.candidates.not_unasked or (device.vendor == "apple" and not runs_on_mac):
+        if device.name in limits.not_unasked or (device.vendor == "apple" and not runs_on_mac):
             continue
         tier = tier_of(device)
-        most = _MOST_UNIFIED if device.unified_memory else _MOST_DEVICES[tier]
-        if device.nvlink_gb_s < _FABRIC_GB_S:
-            most = min(most, _MOST_WITHOUT_LINK)
+        most = _MOST_UNIFIED if device.unified_memory else most_of_tier[tier]
+        if device.nvlink_gb_s < limits.fabric_gb_s:
+            most = min(most, limits.most_without_fabric)
         if told and not device.unified_memory:
             most = told
         for count in needs.counts:

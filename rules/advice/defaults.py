@@ -20,8 +20,6 @@ from rules.formats import UnknownFormat, weight_format
 from rules.policy import Policy
 from rules.workload import Given, InferenceWorkload, TrainingWorkload, Workload
 
-_LARGE_PARAMS = 1.5e9
-_CROWD = 4
 _DETECTOR_FAMILIES = ("YOLO",)
 
 
@@ -31,9 +29,11 @@ def _table() -> dict[str, Any]:
     return tomli.loads(text)
 
 
-def fill_training(workload: TrainingWorkload, model: ModelSpec) -> tuple[TrainingWorkload, tuple[Assumption, ...]]:
+def fill_training(
+    workload: TrainingWorkload, model: ModelSpec, policy: Policy
+) -> tuple[TrainingWorkload, tuple[Assumption, ...]]:
     """The workload with every silent field of the table filled; what was taken comes back beside it."""
-    changes, assumed = _from_table("training", workload, model)
+    changes, assumed = _from_table("training", workload, model, policy)
     _within_window("seq_len", changes, assumed, model)
     return replace(workload, **changes), tuple(assumed)
 
@@ -53,10 +53,10 @@ def fill_inference(
                 assumed.append(Assumption("concurrency", at_once, "default_users_at_once"))
     if first:
         workload = replace(workload, **first)
-    fmt, fmt_assumed = _weights_format(workload, model, device, cpu)
+    fmt, fmt_assumed = _weights_format(workload, model, policy, device, cpu)
     engine, engine_assumed = _engine(workload, model, policy, device, fmt, cpu)
     workload = replace(workload, weights_format=fmt, engine=engine)
-    changes, more = _from_table("inference", workload, model)
+    changes, more = _from_table("inference", workload, model, policy)
     _within_window("context", changes, more, model)
     if workload.input_len and workload.context is None:
         length = workload.input_len.value + (workload.output_len.value if workload.output_len else 512)
@@ -76,12 +76,14 @@ def _within_window(name: str, changes: dict[str, Any], assumed: list[Assumption]
     assumed[:] = [Assumption(name, model.max_position, reason) if a.field == name else a for a in assumed]
 
 
-def _from_table(task: str, workload: Workload, model: ModelSpec) -> tuple[dict[str, Any], list[Assumption]]:
+def _from_table(
+    task: str, workload: Workload, model: ModelSpec, policy: Policy
+) -> tuple[dict[str, Any], list[Assumption]]:
     facts: dict[str, Any] = {
         "domain": model.domain,
-        "large": model.params_total >= _LARGE_PARAMS,
+        "large": model.params_total >= policy.defaults.large_params_b * 1e9,
         "detector": model.family.startswith(_DETECTOR_FAMILIES),
-        "crowd": isinstance(workload, InferenceWorkload) and _at_once(workload) >= _CROWD,
+        "crowd": isinstance(workload, InferenceWorkload) and _is_crowd(workload, policy),
         "several": sum(hardware.count for hardware in workload.hardware) > 1,
     }
     changes: dict[str, Any] = {}
@@ -98,8 +100,9 @@ def _from_table(task: str, workload: Workload, model: ModelSpec) -> tuple[dict[s
     return changes, assumed
 
 
-def _at_once(workload: InferenceWorkload) -> int:
-    return workload.concurrency.value if workload.concurrency is not None else 1
+def _is_crowd(workload: InferenceWorkload, policy: Policy) -> bool:
+    at_once = workload.concurrency.value if workload.concurrency is not None else 1
+    return at_once >= policy.defaults.crowd_from
 
 
 def _holds(when: Mapping[str, Any], workload: Workload, facts: Mapping[str, Any], filled: Mapping[str, Any]) -> bool:
@@ -121,7 +124,7 @@ _FALLBACK_OF_BITS = {"4": "awq", "8": "fp8"}
 
 
 def _weights_format(
-    workload: InferenceWorkload, model: ModelSpec, device: Accelerator | None, cpu: bool
+    workload: InferenceWorkload, model: ModelSpec, policy: Policy, device: Accelerator | None, cpu: bool
 ) -> tuple[Given[str] | None, tuple[Assumption, ...]]:
     """Resolves "4 bits" to the format that the engine of that machine would load; silent = as published."""
     given = workload.weights_format
@@ -135,7 +138,7 @@ def _weights_format(
         return Given(value, origin="assumed", reason=reason), (Assumption("weights_format", value, reason),)
     if given is not None:
         return given, ()
-    if model.domain == "llm" and not engine and device is None and _at_home(workload):
+    if model.domain == "llm" and not engine and device is None and _at_home(workload, policy):
         return (
             Given("gguf:Q4_K_M", origin="assumed", reason="default_format_at_home"),
             (Assumption("weights_format", "gguf:Q4_K_M", "default_format_at_home"),),
@@ -147,9 +150,9 @@ def _weights_format(
     return Given(value, origin="assumed", reason=reason), (Assumption("weights_format", value, reason),)
 
 
-def _at_home(workload: InferenceWorkload) -> bool:
+def _at_home(workload: InferenceWorkload, policy: Policy) -> bool:
     """True for a few people on a machine of their own, who run files in 4 bits where nothing else is said."""
-    return workload.constraints.where == "on_premises" and _at_once(workload) < _CROWD
+    return workload.constraints.where == "on_premises" and not _is_crowd(workload, policy)
 
 
 def smaller_formats(workload: InferenceWorkload) -> tuple[str, ...]:

@@ -7,13 +7,14 @@ what was taken where nobody said. Rates are a second and at the peak, times are 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from rules.advice.types import Assumption
 from rules.policy import Policy
 from rules.records import dataclass
-from rules.workload import InferenceWorkload
+from rules.units import SECONDS_PER_DAY
+from rules.workload import Given, InferenceWorkload
 
-_SECONDS_A_DAY = 86_400
 _DAYS_A_MONTH = 365 / 12
 
 
@@ -46,6 +47,11 @@ class Demand:
         return self.requests_s is not None
 
     @property
+    def targets(self) -> dict[str, float | None]:
+        """The times asked for, by the names under which the laws of serving take them."""
+        return {"ttft_s": self.ttft_s, "tpot_s": self.tpot_s, "latency_s": self.latency_s}
+
+    @property
     def has_target(self) -> bool:
         """True where a time was asked for."""
         return self.ttft_s is not None or self.latency_s is not None or self.tpot_s is not None
@@ -64,9 +70,9 @@ def demand_of(workload: InferenceWorkload, policy: Policy, generates: bool = Tru
     mean = traffic.requests_per_s
     peak = traffic.peak_requests_per_s
     if mean is None and traffic.requests_per_month is not None:
-        mean = traffic.requests_per_month / (_DAYS_A_MONTH * _SECONDS_A_DAY)
+        mean = traffic.requests_per_month / (_DAYS_A_MONTH * SECONDS_PER_DAY)
     if mean is None and traffic.tokens_per_day is not None:
-        mean = traffic.tokens_per_day / (prompt + answer) / _SECONDS_A_DAY
+        mean = traffic.tokens_per_day / (prompt + answer) / SECONDS_PER_DAY
     by_day = traffic.requests_per_s is None and mean is not None
     if peak is None and mean is not None:
         peak = mean * policy.traffic.peak_over_mean if by_day else mean
@@ -87,6 +93,15 @@ def demand_of(workload: InferenceWorkload, policy: Policy, generates: bool = Tru
         latency_s=_seconds(traffic.latency_ms),
         tpot_s=1.0 / per_stream if per_stream else None,
         assumptions=tuple(assumed),
+    )
+
+
+def with_lengths(workload: InferenceWorkload, demand: Demand) -> InferenceWorkload:
+    """The workload of a language model with the demand's lengths where it says none."""
+    return replace(
+        workload,
+        input_len=workload.input_len or Given(demand.prompt_tokens, "assumed", "default_prompt_tokens"),
+        output_len=workload.output_len or Given(demand.answer_tokens, "assumed", "default_answer_tokens"),
     )
 
 

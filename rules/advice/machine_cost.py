@@ -8,15 +8,15 @@ from rules.catalog.accelerators import Accelerator
 from rules.catalog.catalogue import Catalogue
 from rules.cost.currency import amount_of, convert, decimal_of
 from rules.cost.errors import CostError
-from rules.cost.ownership import OwnershipWants, Place, ownership_cost
+from rules.cost.ownership import OwnershipWants, ownership_cost, place_of, usd_per_kwh
 from rules.cost.rentals import RentalWants, rental_quotes
 from rules.cost.types import Amount
+from rules.cost.unit_prices import weeks_per_month
 from rules.memory.footprint import Note, Param
 from rules.policy import Policy
 from rules.records import dataclass
+from rules.units import HOURS_PER_WEEK
 from rules.workload import Constraints, Money, Traffic
-
-_WEEKS_A_MONTH = Decimal(730) / Decimal(168)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ def _renting(
     hourly: Decimal | None = None
     if use.rent_per_hour is not None and (use.hours or weekly):
         hourly = convert(amount_of(use.rent_per_hour), "USD", policy.currency).value * count
-        hours = use.hours or float(decimal_of(weekly or 0.0) * _WEEKS_A_MONTH)
+        hours = use.hours or float(decimal_of(weekly or 0.0) * weeks_per_month(policy.rental))
         stated: dict[str, Param] = {
             "machine": machine,
             "per_hour": float(hourly),
@@ -86,7 +86,7 @@ def _renting(
         whole: dict[str, Param] = {"hours": use.hours, "usd": float(hourly * decimal_of(use.hours))}
         told.append(Note("machine_rent_for", whole, "T8"))
     elif hourly is not None and weekly:
-        month = hourly * decimal_of(weekly) * _WEEKS_A_MONTH
+        month = hourly * decimal_of(weekly) * weeks_per_month(policy.rental)
         told.append(Note("machine_rent_month", {"hours": weekly, "usd": float(month)}, "T8"))
     return told
 
@@ -100,11 +100,10 @@ def _owning(
     catalogue: Catalogue,
     policy: Policy,
 ) -> list[Note]:
-    place: Place = "server_room" if device.needs_server_chassis or device.tier == "datacenter" else "office"
     kwh = limits.kwh_price
     try:
-        usd_per_kwh = convert(amount_of(kwh), "USD", policy.currency).value if kwh is not None else None
-        wants = OwnershipWants(hours_per_week=weekly or 168.0, place=place, usd_per_kwh=usd_per_kwh)
+        price, place = usd_per_kwh(kwh, policy), place_of(device)
+        wants = OwnershipWants(hours_per_week=weekly or HOURS_PER_WEEK, place=place, usd_per_kwh=price)
         owned = ownership_cost(device, count, wants, catalogue.ownership, policy)
     except CostError:
         return [Note("machine_price_unknown", {"machine": machine}, "T8")]

@@ -23,10 +23,10 @@ from rules.cost.unit_prices import effective_hourly
 from rules.memory.footprint import Note, Param
 from rules.policy import Policy
 from rules.records import dataclass
+from rules.units import HOURS_PER_WEEK, SECONDS_PER_DAY
 from rules.workload import InferenceWorkload
 
-_HOURS_A_WEEK = 168.0
-_SECONDS_AN_HOUR, _SECONDS_A_DAY = 3600, 86_400
+_SECONDS_AN_HOUR = 3600
 _LIKE_SIZE = 0.02  # a sister of the same maker, kind and size costs an endpoint the same to run
 
 
@@ -49,7 +49,7 @@ class _Dedicated:
         carried = self.option.capacity
         if carried is None or not carried.requests_s:
             return None
-        return carried.requests_s * self.option.replicas * _SECONDS_A_DAY * self.share_of_week
+        return carried.requests_s * self.option.replicas * SECONDS_PER_DAY * self.share_of_week
 
 
 def managed_note(
@@ -97,7 +97,7 @@ def _allowed(price: ManagedPrice, providers: tuple[str, ...], policy: Policy) ->
 
 
 def _dedicated(workload: InferenceWorkload, options: Sequence[Option], policy: Policy) -> _Dedicated | None:
-    share = hours_per_week(workload, policy) / _HOURS_A_WEEK
+    share = hours_per_week(workload, policy) / HOURS_PER_WEEK
     found = []
     for option in options:
         quote = option.cost.quote if option.cost else None
@@ -157,7 +157,7 @@ def _compared(price: ManagedPrice, rented: _Dedicated, demand: Demand, workload:
         params["most"] = _three_digits(most * each)
     if demand.mean_requests_s is None:
         return Note("managed_from_tokens" if reachable else "managed_at_any_load", params, "I10")
-    requests = demand.mean_requests_s * _SECONDS_A_DAY * rented.share_of_week
+    requests = demand.mean_requests_s * SECONDS_PER_DAY * rented.share_of_week
     use = _mix(demand, requests)
     day = usd_per_day(price, use)
     daily = workload.traffic.tokens_per_day is not None or workload.traffic.requests_per_month is not None
@@ -185,7 +185,7 @@ def _by_the_second(prices: tuple[ManagedPrice, ...], rented: _Dedicated, demand:
         return None
     hourly = price.usd_per_second * _SECONDS_AN_HOUR * rented.option.devices
     share = break_even_utilisation(rented.usd_per_hour, hourly)
-    busy = demand.mean_requests_s * _SECONDS_A_DAY * rented.share_of_week / most
+    busy = demand.mean_requests_s * SECONDS_PER_DAY * rented.share_of_week / most
     if share is None or busy >= float(share):
         return None
     params: dict[str, Param] = {

@@ -24,9 +24,10 @@ from rules.catalog.models import ModelSpec
 from rules.cost.currency import decimal_of
 from rules.cost.rentals import RentalWants, rental_quotes
 from rules.cost.types import Cost, RentalQuote
-from rules.cost.unit_prices import effective_hourly
+from rules.cost.unit_prices import effective_hourly, weeks_per_month
 from rules.policy import Policy
 from rules.records import dataclass
+from rules.units import HOURS_PER_WEEK
 from rules.workload import InferenceWorkload, TrainingWorkload, Workload
 
 
@@ -83,7 +84,7 @@ def priced(
     limits = workload.constraints
     wants = rental_wants(workload)
     ceiling = budget_of(limits.budget, policy)
-    hours = hours_per_week(workload, policy)
+    hours = decimal_of(hours_per_week(workload, policy)) * weeks_per_month(policy.rental)
     found: list[Placement] = []
     kept_out: list[Excluded] = []
 
@@ -91,9 +92,9 @@ def priced(
         devices = each.count * pace.replicas
         price = cost.street_price_usd or cost.list_price_usd
         money = price if where == "on_premises" else None
-        if not ceiling.allows(usd_per_hour=usd_per_hour, once=money, hours_per_week=hours):
+        if not ceiling.allows(usd_per_hour=usd_per_hour, once=money, hours_per_month=hours):
             return
-        facts = _facts(each.device, each.tier, devices, where, cost, money)
+        facts = _facts(each.device, each.tier, devices, where, cost, money, policy)
         broke = broken(facts, policy.constraints)
         kept_out.extend(
             Excluded(
@@ -173,13 +174,13 @@ def hours_per_week(workload: Workload, policy: Policy) -> float:
     """Hours a week that the machine runs: as stated, else a service's whole week or training's working hours."""
     stated = workload.traffic.hours_per_week
     if stated:
-        return min(stated, 168.0)
+        return min(stated, HOURS_PER_WEEK)
     training = isinstance(workload, TrainingWorkload)
     return policy.traffic.training_hours_per_week if training else policy.traffic.serving_hours_per_week
 
 
 def _facts(
-    device: Accelerator, tier: str, devices: int, where: Where, cost: Cost, price: Decimal | None
+    device: Accelerator, tier: str, devices: int, where: Where, cost: Cost, price: Decimal | None, policy: Policy
 ) -> dict[str, str | float | None]:
     """What a team's expressions may look at: what is bought costs 0 an hour, what is rented costs 0 to buy."""
     rented = where == "cloud"
@@ -201,6 +202,6 @@ def _facts(
         "watts": device.tdp_w * devices if device.tdp_w else None,
         "release_year": float(device.release_year) if device.release_year else None,
         "usd_per_hour": hourly,
-        "usd_per_month": hourly * 730 if hourly is not None else None,
+        "usd_per_month": hourly * policy.rental.hours_per_month if hourly is not None else None,
         "price_usd": float(price) if price is not None else 0.0 if rented else None,
     }

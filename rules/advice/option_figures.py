@@ -8,7 +8,7 @@ from dataclasses import replace
 from rules.advice.candidates import Proposal
 from rules.advice.capacity import media_capacity
 from rules.advice.cpu_option import on_cpu
-from rules.advice.demand import Demand
+from rules.advice.demand import Demand, with_lengths
 from rules.advice.market import hours_per_week, money_of, rental_wants
 from rules.advice.types import Capacity, Option
 from rules.catalog.accelerators import Accelerator
@@ -80,11 +80,7 @@ def as_served(placed: InferenceWorkload, model: ModelSpec, demand: Demand) -> In
     if model.domain != "llm":
         batch = None if _is_assumed(placed.batch) else placed.batch
         return replace(placed, batch=batch, context=None if _is_assumed(placed.context) else placed.context)
-    return replace(
-        placed,
-        input_len=placed.input_len or Given(demand.prompt_tokens, "assumed", "default_prompt_tokens"),
-        output_len=placed.output_len or Given(demand.answer_tokens, "assumed", "default_answer_tokens"),
-    )
+    return with_lengths(placed, demand)
 
 
 def _is_assumed(given: Given[int] | None) -> bool:
@@ -112,11 +108,10 @@ def cpu_with_figures(
     assert isinstance(found, InferenceSpeed)
     if model.domain == "llm":
         from rules.advice.serving_capacity import replica_request, serving_capacity
-        from rules.speed.llm.law import sequences_held
+        from rules.speed.llm.law import sequences_held, tokens_held
 
         request = replica_request(on_it, model, cpu, 1, demand)
-        length = max(request.prompt + request.answer, on_it.context.value if on_it.context else 0)
-        each = max(1.0, request.work.cache_bytes(length))
+        each = max(1.0, request.work.cache_bytes(tokens_held(request, on_it)))
         holds = min(sequences_held(request, cpu, on_it), 1.0 + option.headroom_gib * GIB // each)
         carried: Capacity | None = serving_capacity(request, demand, policy, holds, option.replicas)
     else:
@@ -152,7 +147,7 @@ def carried_by(
 ) -> Capacity | None:
     """What the option carries beside the demand; `pool_tokens` is what the engine's cache holds, where it has one."""
     from rules.advice.serving_capacity import replica_request, serving_capacity
-    from rules.speed.llm.law import sequences_held
+    from rules.speed.llm.law import sequences_held, tokens_held
 
     try:
         request = replica_request(placed, model, device, option.count, demand)
@@ -160,8 +155,7 @@ def carried_by(
         return None
     holds = sequences_held(request, device, placed)
     if pool_tokens is not None:
-        each = max(request.prompt + request.answer, placed.context.value if placed.context else 0)
-        holds = max(1.0, min(holds, pool_tokens // each))
+        holds = max(1.0, min(holds, pool_tokens // tokens_held(request, placed)))
     return serving_capacity(request, demand, policy, holds, option.replicas, curve=curve)
 
 

@@ -68,33 +68,25 @@ class Paces:
 
     def _serving(self, request: Request, holds: float, demand: Demand) -> Pace:
         """Replicas by doubling the share that each carries: the fewest whose times and rate hold."""
-        from rules.speed.llm.serving import first_token_seconds, under_load
+        from rules.speed.llm.serving import missed_target, under_load
 
-        share = self._policy.capacity.serving_share
+        planned = math.inf
+        if demand.requests_s is not None:
+            planned = under_load(request, holds).requests_s * self._policy.capacity.serving_share
         for replicas in _steps(self._policy.capacity.most_replicas):
             each = (demand.concurrency or 1) / replicas
             if each > holds:
                 continue
             load = under_load(request, max(1.0, each))
             if demand.requests_s is not None:
-                full = under_load(request, holds)
-                if full.requests_s * share * replicas < demand.requests_s:
+                if planned * replicas < demand.requests_s:
                     continue
                 flying = max(1.0, demand.requests_s / replicas * load.latency_s)
                 load = under_load(request, min(holds, max(flying, each)))
-            if demand.ttft_s is not None and first_token_seconds(request, load.concurrency) > demand.ttft_s:
-                if each <= 1:
-                    break
-                continue
-            if demand.tpot_s is not None and load.tpot_s > demand.tpot_s:
-                if each <= 1:
-                    break
-                continue
-            if demand.latency_s is not None and load.latency_s > demand.latency_s:
-                if each <= 1:
-                    break
-                continue
-            return Pace(load.total_tok_s, replicas)
+            if missed_target(request, load, load.concurrency, **demand.targets) is None:
+                return Pace(load.total_tok_s, replicas)
+            if each <= 1:
+                break
         return Pace(under_load(request, min(holds, demand.concurrency or 1)).total_tok_s, 1, False)
 
     def _media(self, placed: InferenceWorkload, device: Accelerator, count: int) -> Pace:

@@ -10,14 +10,11 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
+from rules.policy import RankingPolicy
 from rules.records import dataclass
 
 Where = Literal["own", "cloud", "on_premises"]
 Goal = Literal["balanced", "cheapest", "fastest"]
-
-_SIMPLER_IS_WORTH = 0.25  # what a buyer pays more for half the devices: one host, no split, no link between them
-_MOST_TIMES_THE_CHEAPEST = 6.0  # a faster machine to rent that costs more than this is not a choice of the same kind
-_A_REAL_GAIN = 1.25  # a faster choice that is not faster by a quarter is no choice of its own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +53,7 @@ class Picked:
     rule: str
 
 
-def undominated(found: Iterable[Ranked]) -> tuple[Ranked, ...]:
+def undominated(found: Iterable[Ranked], policy: RankingPolicy) -> tuple[Ranked, ...]:
     """Those that no other of the same kind (rented, bought, owned) beats or equals in money, rate and target.
 
     Money counts with what more devices burden it by.
@@ -65,7 +62,7 @@ def undominated(found: Iterable[Ranked]) -> tuple[Ranked, ...]:
     kept: list[Ranked] = [each for each in every if each.where == "own"]
     for where in ("cloud", "on_premises"):
         same = [each for each in every if each.where == where]
-        same.sort(key=lambda e: (_known(e.money) * _burden(e), not e.meets, -_pace(e), e.devices, e.size_gb))
+        same.sort(key=lambda e: (_known(e.money) * _burden(e, policy), not e.meets, -_pace(e), e.devices, e.size_gb))
         best, best_meeting = -1.0, -1.0
         for each in same:
             pace = _pace(each)
@@ -82,7 +79,9 @@ def _pace(each: Ranked) -> float:
     return each.rate if each.rate is not None else each.size_gb
 
 
-def pick(found: Sequence[Ranked], goal: Goal, most: int, tiers: Sequence[str] = ()) -> tuple[Picked, ...]:
+def pick(
+    found: Sequence[Ranked], goal: Goal, most: int, policy: RankingPolicy, tiers: Sequence[str] = ()
+) -> tuple[Picked, ...]:
     """At most `most` choices: own hosts, the cheapest to buy and to rent, the best value, the fastest.
 
     The goal that was asked for comes first after the team's own hosts; `tiers` that are still missing fill what is
@@ -102,10 +101,10 @@ def pick(found: Sequence[Ranked], goal: Goal, most: int, tiers: Sequence[str] = 
 
     for own in (e for e in meeting if e.where == "own"):
         add(own, "option_owned")
-    bought = undominated(e for e in meeting if e.where == "on_premises" and e.price_usd is not None)
-    rented = undominated(e for e in meeting if e.where == "cloud")
-    cheapest = (_least(bought, lambda e: e.price_usd), "option_cheapest_to_buy")
-    rent = (_least(rented, lambda e: e.money), "option_cheapest_to_rent")
+    bought = undominated((e for e in meeting if e.where == "on_premises" and e.price_usd is not None), policy)
+    rented = undominated((e for e in meeting if e.where == "cloud"), policy)
+    cheapest = (_least(bought, lambda e: e.price_usd, policy), "option_cheapest_to_buy")
+    rent = (_least(rented, lambda e: e.money, policy), "option_cheapest_to_rent")
     if goal == "fastest":
         add(_fastest(bought), "option_fastest_to_buy")
         add(_fastest(rented), "option_fastest_to_rent")
@@ -116,19 +115,19 @@ def pick(found: Sequence[Ranked], goal: Goal, most: int, tiers: Sequence[str] = 
             of_tier = [e for e in meeting if e.tier == tier and e.where != "own"]
             fewest = min((e.devices for e in of_tier), default=0)
             simple = [e for e in of_tier if e.devices == fewest]
-            best = _most_for_the_money(simple) or _least(simple, lambda e: e.price_usd)
-            add(best or _least(simple, lambda e: e.usd_per_hour), "option_of_tier")
+            best = _most_for_the_money(simple, policy) or _least(simple, lambda e: e.price_usd, policy)
+            add(best or _least(simple, lambda e: e.usd_per_hour, policy), "option_of_tier")
     if goal != "cheapest":
-        add(_best_value(bought), "option_best_value")
-        add(_fastest(_affordable(rented, rent[0])), "option_fastest_to_rent")
+        add(_best_value(bought, policy), "option_best_value")
+        add(_fastest(_affordable(rented, rent[0], policy)), "option_fastest_to_rent")
     return tuple(picked)
 
 
-def _affordable(rented: Sequence[Ranked], cheapest: Ranked | None) -> list[Ranked]:
+def _affordable(rented: Sequence[Ranked], cheapest: Ranked | None, policy: RankingPolicy) -> list[Ranked]:
     """Those that cost no more than a few times as much an hour as the cheapest."""
     if cheapest is None or cheapest.usd_per_hour is None:
         return []
-    ceiling = _MOST_TIMES_THE_CHEAPEST * cheapest.usd_per_hour
+    ceiling = policy.most_times_the_cheapest * cheapest.usd_per_hour
     return [each for each in rented if each.usd_per_hour is not None and each.usd_per_hour <= ceiling]
 
 
@@ -136,28 +135,29 @@ def _known(value: float | None) -> float:
     return value if value is not None else float("inf")
 
 
-def _least(found: Sequence[Ranked], of: Callable[[Ranked], float | None]) -> Ranked | None:
+def _least(found: Sequence[Ranked], of: Callable[[Ranked], float | None], policy: RankingPolicy) -> Ranked | None:
     """The one of least money, where more devices count as dearer than they are."""
     known = [each for each in found if of(each) is not None]
-    return min(known, key=lambda e: (_known(of(e)) * _burden(e), -(e.rate or 0.0), e.devices), default=None)
+    return min(known, key=lambda e: (_known(of(e)) * _burden(e, policy), -(e.rate or 0.0), e.devices), default=None)
 
 
-def _burden(each: Ranked) -> float:
-    return 1.0 + _SIMPLER_IS_WORTH * math.log2(each.devices)
+def _burden(each: Ranked, policy: RankingPolicy) -> float:
+    return 1.0 + policy.fewer_devices_worth * math.log2(each.devices)
 
 
-def _most_for_the_money(found: Sequence[Ranked]) -> Ranked | None:
+def _most_for_the_money(found: Sequence[Ranked], policy: RankingPolicy) -> Ranked | None:
     known = [e for e in found if e.rate and e.price_usd]
-    return max(known, key=lambda e: (e.rate or 0.0) / (e.price_usd or 1.0) / _burden(e), default=None)
+    return max(known, key=lambda e: (e.rate or 0.0) / (e.price_usd or 1.0) / _burden(e, policy), default=None)
 
 
-def _best_value(found: Sequence[Ranked]) -> Ranked | None:
+def _best_value(found: Sequence[Ranked], policy: RankingPolicy) -> Ranked | None:
     """Most work a second for the money on no more devices than the cheapest, if that is a real gain over it."""
-    cheapest = _least(found, lambda e: e.price_usd)
+    cheapest = _least(found, lambda e: e.price_usd, policy)
     if cheapest is None or not cheapest.rate:
         return None
-    faster = [e for e in found if e.devices <= cheapest.devices and e.rate and e.rate >= _A_REAL_GAIN * cheapest.rate]
-    return _most_for_the_money(faster)
+    enough = policy.real_gain_ratio * cheapest.rate
+    faster = [e for e in found if e.devices <= cheapest.devices and e.rate and e.rate >= enough]
+    return _most_for_the_money(faster, policy)
 
 
 def _fastest(found: Sequence[Ranked]) -> Ranked | None:

@@ -18,18 +18,17 @@ from rules.advice.types import Option, RentOrBuy
 from rules.catalog.accelerators import Accelerator
 from rules.catalog.catalogue import Catalogue
 from rules.cost.break_even import break_even
-from rules.cost.currency import amount_of, convert
 from rules.cost.errors import CostError
-from rules.cost.ownership import OwnershipWants, Place, ownership_cost
+from rules.cost.ownership import OwnershipWants, ownership_cost, place_of, usd_per_kwh
 from rules.cost.types import BreakEven, OwnershipCost, RentalQuote
 from rules.cost.unit_prices import effective_hourly
 from rules.memory.footprint import Note, Param
 from rules.policy import Policy
 from rules.speed.types import InferenceSpeed, TrainingSpeed
+from rules.units import HOURS_PER_WEEK
 from rules.workload import TrainingWorkload, Workload
 
 _MONTHS_A_YEAR = 12
-_HOURS_A_WEEK = 168.0
 
 
 def rate_of(option: Option) -> float | None:
@@ -92,15 +91,15 @@ def _to_buy(options: Sequence[Option], stated: bool, rent: Option, hours: float)
     if stated and options and options[0] in fitting:
         return options[0]
     cheapest = next((o for o in fitting if o.rule in ("option_cheapest_to_buy", "")), next(iter(fitting), None))
-    if cheapest is None or hours / _ratio(cheapest, rent) <= _HOURS_A_WEEK:
+    if cheapest is None or hours / _ratio(cheapest, rent) <= HOURS_PER_WEEK:
         return cheapest
     enough = [_enough_of(option, hours / _ratio(option, rent)) for option in fitting]
-    return min((o for o in enough if hours / _ratio(o, rent) <= _HOURS_A_WEEK), key=_price, default=cheapest)
+    return min((o for o in enough if hours / _ratio(o, rent) <= HOURS_PER_WEEK), key=_price, default=cheapest)
 
 
 def _enough_of(option: Option, hours: float) -> Option:
     """As many replicas of a server as do the work of `hours` in a week; a training run stays as it is."""
-    copies = math.ceil(hours / _HOURS_A_WEEK)
+    copies = math.ceil(hours / HOURS_PER_WEEK)
     if copies <= 1 or not isinstance(option.speed, InferenceSpeed) or option.cost is None:
         return option
     cost = replace(
@@ -130,18 +129,13 @@ def _ratio(own: Option, rent: Option) -> float:
 
 def _wants(workload: Workload, device: Accelerator, own: Option, rent: Option, policy: Policy) -> OwnershipWants:
     hours = hours_per_week(workload, policy) / _ratio(own, rent)
-    place: Place = "server_room" if device.needs_server_chassis or device.tier == "datacenter" else "office"
-    price = workload.constraints.kwh_price
-    usd_per_kwh: Decimal | None = None
-    if price is not None:
-        usd_per_kwh = convert(amount_of(price), "USD", policy.currency).value
     months = workload.traffic.months
     return OwnershipWants(
-        hours_per_week=min(_HOURS_A_WEEK, hours),
+        hours_per_week=min(HOURS_PER_WEEK, hours),
         months=max(1, round(months)) if months else None,
-        place=place,
+        place=place_of(device),
         training=isinstance(workload, TrainingWorkload),
-        usd_per_kwh=usd_per_kwh,
+        usd_per_kwh=usd_per_kwh(workload.constraints.kwh_price, policy),
     )
 
 
@@ -168,7 +162,7 @@ def _verdict(
         "years": owned.months / _MONTHS_A_YEAR,
         "own_month": float(found.own_usd_per_month),
     }
-    if hours / ratio > _HOURS_A_WEEK:
+    if hours / ratio > HOURS_PER_WEEK:
         return Note("verdict_rent_too_slow", params, "T8")
     if found.hours_per_week is not None:
         params["break_even_hours"] = float(found.hours_per_week)

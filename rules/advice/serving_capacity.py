@@ -8,17 +8,16 @@ the policy's head-room is taken off the rate. Requests that arrive by a rate kee
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
-from rules.advice.demand import Demand
+from rules.advice.demand import Demand, with_lengths
 from rules.advice.types import Capacity, Limit, LoadPoint
 from rules.catalog.accelerators import Accelerator
 from rules.catalog.cpus import Cpu
 from rules.catalog.models import ModelSpec
 from rules.policy import Policy
 from rules.speed.llm.request import Request, resolve
-from rules.speed.llm.serving import MOST_SEQUENCES, first_token_seconds, most_within, under_load
-from rules.workload import Given, InferenceWorkload
+from rules.speed.llm.serving import MOST_SEQUENCES, first_token_seconds, missed_target, most_within, under_load
+from rules.workload import InferenceWorkload
 
 _CURVE = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
@@ -27,16 +26,7 @@ def replica_request(
     workload: InferenceWorkload, model: ModelSpec, device: Accelerator | Cpu, count: int, demand: Demand
 ) -> Request:
     """One replica of `count` devices under the demand's lengths, as the laws of speed take it."""
-    with_lengths = _with_lengths(workload, demand)
-    return resolve(with_lengths, model, device, count)
-
-
-def _with_lengths(workload: InferenceWorkload, demand: Demand) -> InferenceWorkload:
-    return replace(
-        workload,
-        input_len=workload.input_len or Given(demand.prompt_tokens, "assumed", "default_prompt_tokens"),
-        output_len=workload.output_len or Given(demand.answer_tokens, "assumed", "default_answer_tokens"),
-    )
+    return resolve(with_lengths(workload, demand), model, device, count)
 
 
 def serving_capacity(
@@ -46,9 +36,7 @@ def serving_capacity(
 
     `replicas` is how many the judged hardware has.
     """
-    most = most_within(
-        request, holds=max(1.0, holds), ttft_s=demand.ttft_s, tpot_s=demand.tpot_s, latency_s=demand.latency_s
-    )
+    most = most_within(request, holds=max(1.0, holds), **demand.targets)
     share = policy.capacity.cpu_share if request.family.startswith("cpu") else policy.capacity.serving_share
     at = under_load(request, most, holds) if most else None
     rate = at.requests_s * share if at else 0.0
@@ -93,13 +81,9 @@ def _use(demand: Demand, most: float, rate: float, replicas: int) -> float | Non
 def _limit(request: Request, demand: Demand, most: float, holds: float) -> Limit:
     """What stops one more sequence."""
     more = most + 1
-    load = under_load(request, more)
-    if demand.tpot_s is not None and load.tpot_s > demand.tpot_s:
-        return "tpot"
-    if demand.latency_s is not None and load.latency_s > demand.latency_s:
-        return "latency"
-    if demand.ttft_s is not None and first_token_seconds(request, more) > demand.ttft_s:
-        return "ttft"
+    missed = missed_target(request, under_load(request, more), more, **demand.targets)
+    if missed is not None:
+        return missed
     return "memory" if most < MOST_SEQUENCES and more > holds else "scheduler"
 
 

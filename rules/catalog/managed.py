@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal, InvalidOperation
 
+from rules.catalog.cells import amount_of, date_of
 from rules.catalog.errors import CatalogError
 from rules.records import dataclass
 
@@ -45,32 +46,16 @@ class ManagedPrice:
                 provider=row["provider"],
                 product=row["model"],
                 catalog_id=row["catalog_id"],
-                input_usd_per_million_tokens=_money(row["input_usd_per_mtok"]),
-                output_usd_per_million_tokens=_money(row["output_usd_per_mtok"]),
-                usd_per_second=_money(row["usd_per_second"]),
-                usd_per_hour=_money(row["usd_per_hour"]),
-                usd_per_image=_money(row["usd_per_image"]),
-                percent_low=_money(row["percent_low"]),
-                percent_high=_money(row["percent_high"]),
-                price_date=_date(row["as_of"]),
+                input_usd_per_million_tokens=amount_of(row["input_usd_per_mtok"]),
+                output_usd_per_million_tokens=amount_of(row["output_usd_per_mtok"]),
+                usd_per_second=amount_of(row["usd_per_second"]),
+                usd_per_hour=amount_of(row["usd_per_hour"]),
+                usd_per_image=amount_of(row["usd_per_image"]),
+                percent_low=amount_of(row["percent_low"]),
+                percent_high=amount_of(row["percent_high"]),
+                price_date=date_of(row["as_of"]),
                 source=row["source"],
                 note=row["note"],
             )
         except (KeyError, ValueError, AttributeError, TypeError, InvalidOperation) as exc:
             raise CatalogError("managed_row_invalid", row=row.get("model") or "?", detail=str(exc)) from exc
-
-
-def _money(text: str) -> Decimal | None:
-    if not text:
-        return None
-    value = Decimal(text)
-    if not (value.is_finite() and value >= 0):
-        raise ValueError(f"{text!r} is not an amount")
-    return value
-
-
-def _date(text: str) -> date | None:
-    """A full date, or the first day of the month or year where no more is known."""
-    if not text:
-        return None
-    return date.fromisoformat(text + "-01-01"[len(text) - 4 :])

@@ -7,6 +7,7 @@ from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import TypeAlias, TypeVar
 
+from rules.catalog.cells import date_of, price_of
 from rules.catalog.errors import CatalogError
 from rules.records import dataclass
 
@@ -54,16 +55,16 @@ class Offer:
                 n_gpus=_number(row["n_gpus"]) or 0.0,
                 vcpus=_number(row["vcpus"]),
                 ram_gib=_number(row["ram_gib"]),
-                on_demand_usd_per_hour=_money(row["on_demand_usd_h"]),
-                spot_usd_per_hour=_money(row["spot_usd_h"]),
-                on_demand_eur_per_hour=_money(row["on_demand_eur_h"]),
-                reserved_1y_usd_per_hour=_money(row["reserved_1y_usd_h"]),
-                reserved_3y_usd_per_hour=_money(row["reserved_3y_usd_h"]),
+                on_demand_usd_per_hour=price_of(row["on_demand_usd_h"]),
+                spot_usd_per_hour=price_of(row["spot_usd_h"]),
+                on_demand_eur_per_hour=price_of(row["on_demand_eur_h"]),
+                reserved_1y_usd_per_hour=price_of(row["reserved_1y_usd_h"]),
+                reserved_3y_usd_per_hour=price_of(row["reserved_3y_usd_h"]),
                 billing=row["billing"],
                 cpu=row["cpu"],
                 cpu_flags=tuple(row["cpu_flags"].replace(";", " ").split()),
-                price_date=_date(row["price_date"]),
-                spot_date=_date(row["spot_date"]),
+                price_date=date_of(row["price_date"]),
+                spot_date=date_of(row["spot_date"]),
                 source=row["source"],
                 notes=row["notes"] or "",
                 origin=origin,
@@ -116,19 +117,3 @@ def _number(text: str) -> float | None:
     if not 0 <= value < 1e7:
         raise ValueError(f"{text!r} is not a count")
     return value
-
-
-def _money(text: str) -> Decimal | None:
-    if not text:
-        return None
-    value = Decimal(text)
-    if not (value.is_finite() and value > 0):
-        raise ValueError(f"{text!r} is not a price")
-    return value
-
-
-def _date(text: str) -> date | None:
-    """A full date, or the first day of the month or year where no more is known."""
-    if not text:
-        return None
-    return date.fromisoformat(text + "-01-01"[len(text) - 4 :])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 
+from rules.catalog.cells import amount_of
 from rules.catalog.errors import CatalogError
 from rules.records import dataclass
 
@@ -32,7 +33,7 @@ class OwnershipFact:
     def from_row(cls, row: Mapping[str, str]) -> OwnershipFact:
         """Builds one fact from a CSV row; raises `CatalogError` naming the parameter and what is wrong."""
         try:
-            low, typical, high = (_number(row[key]) for key in ("low", "typical", "high"))
+            low, typical, high = (amount_of(row[key]) for key in ("low", "typical", "high"))
             return cls(
                 parameter=row["parameter"],
                 low=low,
@@ -85,12 +86,3 @@ class OwnershipFacts:
         if found is None and place in _EU:
             found = self.find(parameter, region="EU", unit="USD/kWh")
         return found
-
-
-def _number(text: str) -> Decimal | None:
-    if not text:
-        return None
-    value = Decimal(text)
-    if not (value.is_finite() and value >= 0):
-        raise ValueError(f"{text!r} is not an amount")
-    return value

@@ -13,10 +13,11 @@ from decimal import Decimal
 from rules.cost.currency import decimal_of
 from rules.cost.ownership import annuity, monthly_rate
 from rules.cost.types import BreakEven, CostLine, CurvePoint, OwnershipCost
-from rules.cost.unit_prices import HOURS_PER_WEEK, equal_work_hours, hours_per_month, positive
+from rules.cost.unit_prices import equal_work_hours, hours_per_month, positive
 from rules.memory.footprint import Note
 from rules.policy import Policy
 from rules.records import dataclass
+from rules.units import HOURS_PER_WEEK
 
 _ZERO, _ONE = Decimal(0), Decimal(1)
 

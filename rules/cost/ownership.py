@@ -13,13 +13,14 @@ from typing import Literal
 
 from rules.catalog.accelerators import Accelerator
 from rules.catalog.ownership import OwnershipFact, OwnershipFacts
-from rules.cost.currency import decimal_of
+from rules.cost.currency import amount_of, convert, decimal_of
 from rules.cost.errors import CostError
 from rules.cost.types import AmountRange, CostLine, OwnershipCost
 from rules.cost.unit_prices import hours_per_month, positive
 from rules.memory.footprint import Note
 from rules.policy import OwnershipPolicy, Policy
 from rules.records import dataclass
+from rules.workload import Money
 
 Place = Literal["office", "server_room", "colocation"]
 _ZERO = Decimal(0)
@@ -54,6 +55,16 @@ class OwnershipWants:
     resale_now_usd: Decimal | None = None
     admin_hours_per_month: Decimal | None = None
     admin_usd_per_hour: Decimal | None = None
+
+
+def place_of(device: Accelerator) -> Place:
+    """Where a device has to stand: a passive card or module in a server room, any other in an office."""
+    return "server_room" if device.needs_server_chassis or device.tier == "datacenter" else "office"
+
+
+def usd_per_kwh(price: Money | None, policy: Policy) -> Decimal | None:
+    """The reader's price of electricity in USD, None where none is told; raises `CostError` for one of no use."""
+    return convert(amount_of(price), "USD", policy.currency).value if price is not None else None
 
 
 def ownership_cost(

@@ -12,6 +12,7 @@ from rules.cost.break_even import break_even
 from rules.cost.types import BreakEven, OwnershipCost
 from rules.policy import Policy
 from rules.records import dataclass
+from rules.units import HOURS_PER_WEEK
 
 STUDY_DAYS = 14  # two whole weeks: work has a weekly rhythm
 State = Literal["planned", "measuring", "ready"]
@@ -72,7 +73,7 @@ def recompute(study: PurchaseStudy, measurements: Sequence[StudyMeasurement], po
     hours = sum(max(m.busy_hours, 0.0) for m in rented)
     rented_speed, owned_speed = _speed(measurements, "rented"), _speed(measurements, "owned")
     enough = len(days) >= study.days
-    per_week = min(hours / len(days) * 7, 168.0) if hours > 0 else study.assumed_hours_per_week
+    per_week = min(hours / len(days) * 7, HOURS_PER_WEEK) if hours > 0 else study.assumed_hours_per_week
     known = {"hours": enough, "rented_tokens_s": rented_speed is not None, "owned_tokens_s": owned_speed is not None}
     needed = ("hours", "rented_tokens_s")
     missing = tuple(name for name in needed if not known[name])

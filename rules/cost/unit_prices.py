@@ -10,8 +10,8 @@ from rules.cost.errors import CostError
 from rules.cost.types import Cost, RentalQuote
 from rules.memory.footprint import Note
 from rules.policy import RentalPolicy
+from rules.units import HOURS_PER_WEEK
 
-HOURS_PER_WEEK = Decimal(168)
 _SECONDS_PER_HOUR = Decimal(3600)
 _MILLION = Decimal(1_000_000)
 
@@ -24,8 +24,13 @@ def positive(name: str, value: float | Decimal) -> Decimal:
     return number
 
 
+def weeks_per_month(policy: RentalPolicy) -> Decimal:
+    """Weeks in the policy's month."""
+    return decimal_of(policy.hours_per_month) / HOURS_PER_WEEK
+
+
 def hours_per_month(hours_per_week: float, policy: RentalPolicy) -> Decimal:
-    """Hours of use a month; a week's 168 hours are the policy's month (730 hours)."""
+    """Hours of use a month; a whole week's hours are the policy's month."""
     hours = positive("hours_per_week", hours_per_week)
     if hours > HOURS_PER_WEEK:
         raise CostError(Note("cost_more_hours_than_a_week", {"hours": str(hours_per_week)}))

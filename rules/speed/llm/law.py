@@ -6,7 +6,7 @@ from rules.catalog.accelerators import Accelerator
 from rules.catalog.cpus import Cpu
 from rules.catalog.models import ModelSpec
 from rules.memory.footprint import Note
-from rules.speed.llm.constants import Constants, spread
+from rules.speed.llm.constants import spread
 from rules.speed.llm.decode import Step, decode_step
 from rules.speed.llm.prefill import prefill
 from rules.speed.llm.request import Request, resolve
@@ -84,11 +84,14 @@ def sequences_held(request: Request, device: Accelerator | Cpu, workload: Infere
     share = workload.gpu_memory_utilization.value if workload.gpu_memory_utilization else _POOL_SHARE
     work = request.work
     room = share * device.memory_bytes * request.tp * request.pp - work.dense_bytes - work.expert_bytes
-    length = request.depth + request.prompt + request.answer
-    if workload.context is not None and workload.context.value > length:
-        length = workload.context.value  # what an engine must be able to hold of each
-    each = work.cache_bytes(length)
+    each = work.cache_bytes(tokens_held(request, workload))
     return max(1.0, min(limit, room / each if each else limit))
+
+
+def tokens_held(request: Request, workload: InferenceWorkload) -> float:
+    """Tokens of one sequence that an engine must be able to hold: those of a request, or the asked context."""
+    length = request.depth + request.prompt + request.answer
+    return max(length, workload.context.value) if workload.context is not None else length
 
 
 def _roofline(name: str, step: Step) -> Roofline:
@@ -112,15 +115,3 @@ def _notes(request: Request, device: Accelerator | Cpu) -> list[Note]:
         if rates:
             notes.append(Note("speed_rate_unverified", {"device": device.name}, "T4"))
     return notes
-
-
-def with_constants(
-    workload: InferenceWorkload,
-    model: ModelSpec,
-    device: Accelerator | Cpu,
-    count: int,
-    host: tuple[Cpu, int] | None,
-    constants: Constants,
-) -> Request:
-    """The request under other constants: what the fit varies."""
-    return resolve(workload, model, device, count, host, constants)

@@ -8,6 +8,7 @@ holds, sequences queue and throughput stays where it is.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from rules.records import dataclass
 from rules.speed.llm.decode import decode_step
@@ -15,6 +16,7 @@ from rules.speed.llm.prefill import prefill
 from rules.speed.llm.request import Request
 
 _CONTINUOUS = ("server", "other", "cpu_server")  # engines that take new prompts in between decode steps
+Target = Literal["ttft", "tpot", "latency"]
 MOST_SEQUENCES = 1024  # of a replica, where an engine is driven to its most: its default scheduler limits
 
 
@@ -58,6 +60,28 @@ def curve(request: Request, concurrencies: Sequence[float], holds: float | None 
     return tuple(under_load(request, each, holds) for each in concurrencies)
 
 
+def missed_target(
+    request: Request,
+    load: Load,
+    sequences: float,
+    *,
+    ttft_s: float | None = None,
+    tpot_s: float | None = None,
+    latency_s: float | None = None,
+) -> Target | None:
+    """The first target that `load`, with `sequences` in flight a replica, misses; None where it keeps all.
+
+    `ttft_s` is compared with the time to the first token of users who come each by themselves.
+    """
+    if tpot_s is not None and load.tpot_s > tpot_s:
+        return "tpot"
+    if latency_s is not None and load.latency_s > latency_s:
+        return "latency"
+    if ttft_s is not None and first_token_seconds(request, sequences) > ttft_s:
+        return "ttft"
+    return None
+
+
 def most_within(
     request: Request,
     *,
@@ -66,19 +90,12 @@ def most_within(
     tpot_s: float | None = None,
     latency_s: float | None = None,
 ) -> float:
-    """Most sequences in flight on all replicas within the targets and the cache; 0 where even one misses them.
-
-    `ttft_s` is compared with the time to the first token of users who come each by themselves.
-    """
+    """Most sequences in flight on all replicas within the targets and the cache; 0 where even one misses them."""
     top = min(holds if holds is not None else MOST_SEQUENCES, float(MOST_SEQUENCES))
 
     def good(each: float) -> bool:
         load = under_load(request, each * request.replicas, holds)
-        if tpot_s is not None and load.tpot_s > tpot_s:
-            return False
-        if latency_s is not None and load.latency_s > latency_s:
-            return False
-        return ttft_s is None or first_token_seconds(request, each) <= ttft_s
+        return missed_target(request, load, each, ttft_s=ttft_s, tpot_s=tpot_s, latency_s=latency_s) is None
 
     if top < 1 or not good(1.0):
         return 0.0
